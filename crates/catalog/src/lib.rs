@@ -1,0 +1,10 @@
+//! What exists and who depends on whom.
+//!
+//! A [`Catalog`] is an immutable value: a DDL statement makes a new one, together with the `meta`
+//! entries that store it, and the engine swaps it when the runtime has made the change durable.
+
+mod catalog;
+mod relation;
+
+pub use catalog::{Catalog, CatalogError};
+pub use relation::{Column, Relation, RelationId, RelationKind, SideKind};

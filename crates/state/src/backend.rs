@@ -1,0 +1,84 @@
+//! PLACEHOLDER. State backends: where checkpoints go.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::{EncodedKeys, Epoch, Inbox, KeyGroupRange, Result, Run, TableChanges, TableId};
+
+/// Everything one checkpoint writes, in one atomic commit.
+#[derive(Debug, Default)]
+pub struct CheckpointWrites {
+    /// The epoch the checkpoint completes.
+    pub epoch: Epoch,
+    /// Operator state: later entries of the same table win.
+    pub state: Vec<(TableId, KeyGroupRange, TableChanges)>,
+    /// View content: runs since the last checkpoint, oldest first per table.
+    pub views: Vec<(TableId, Arc<Run>)>,
+    /// Catalog, positions, watermarks, clocks: key to value, `None` deletes.
+    pub meta: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// Tables that are gone.
+    pub dropped_tables: Vec<TableId>,
+    /// Every inbox record up to this sequence is contained in the checkpoint.
+    pub inbox_sequence: u64,
+}
+
+/// An encoded key and its encoded value.
+pub type Entry = (Box<[u8]>, Box<[u8]>);
+
+/// What one checkpoint holds, readable for as long as anybody holds on to it.
+pub trait Snapshot: Send + Sync {
+    /// The checkpoint's epoch.
+    fn epoch(&self) -> Epoch;
+    /// The inbox sequence it contains.
+    fn inbox_sequence(&self) -> u64;
+    /// A `meta` value.
+    fn meta(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+    /// All `meta` entries whose key starts with `prefix`, in key order.
+    fn scan_meta(&self, prefix: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>>;
+    /// Encoded values of a view table by encoded key, in the order asked.
+    fn get_view(&self, table: TableId, keys: &EncodedKeys) -> Result<Vec<Option<Vec<u8>>>>;
+    /// Entries of a view table in key order, from `start` (inclusive) to `end` (exclusive).
+    fn scan_view(&self, table: TableId, start: Option<&[u8]>, end: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
+}
+
+/// Durable state behind a trait, so that the same tests run over `RocksDB` and memory.
+pub trait StateBackend: Send + Sync {
+    /// Writes a checkpoint atomically and durably; returns what the disk now holds.
+    fn commit(&self, writes: CheckpointWrites) -> Result<Arc<dyn Snapshot>>;
+    /// The last durable checkpoint.
+    fn snapshot(&self) -> Arc<dyn Snapshot>;
+    /// Encoded values of an operator's state table: `groups[i]` is the key group of key i.
+    fn get_state(&self, table: TableId, groups: &[u8], keys: &EncodedKeys) -> Result<Vec<Option<Vec<u8>>>>;
+    /// Entries of an operator's state table: per key group in key order (keys come back without
+    /// the prefix). `upper`: only keys up to and including those that start with these bytes.
+    fn scan_state(&self, table: TableId, groups: KeyGroupRange, upper: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
+    /// Bytes the backend holds in memory (block cache, write buffers).
+    fn memory(&self) -> usize;
+}
+
+/// How to open durable state.
+#[derive(Debug, Clone)]
+pub struct StorageOptions {
+    /// The data folder; `None` keeps everything in memory.
+    pub path: Option<PathBuf>,
+    /// Budget for block cache and write buffers together, in bytes.
+    pub memory: usize,
+}
+
+/// The open data folder: a backend and the inbox beside it.
+#[derive(Clone)]
+pub struct Storage {
+    /// Checkpoints.
+    pub backend: Arc<dyn StateBackend>,
+    /// Row changes of tables that are acknowledged but perhaps not in a checkpoint yet.
+    pub inbox: Arc<Inbox>,
+}
+
+impl Storage {
+    /// Verifies the folder, then opens it read-write. Refuses, naming the file, when anything on
+    /// disk is not what was written; a refusal changes nothing.
+    pub fn open(options: &StorageOptions) -> Result<Self> {
+        let _ = options;
+        unimplemented!()
+    }
+}

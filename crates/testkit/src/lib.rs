@@ -1,0 +1,1 @@
+//! testkit: development only. Harnesses and tidy checks.
