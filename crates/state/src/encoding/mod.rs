@@ -122,3 +122,6 @@ impl EncodedKeys {
         self.bytes.capacity() + self.offsets.capacity() * size_of::<usize>()
     }
 }
+
+#[cfg(test)]
+mod tests;
