@@ -4,7 +4,11 @@
 //! entries that store it, and the engine swaps it when the runtime has made the change durable.
 
 mod catalog;
+mod entry;
+mod error;
 mod relation;
 
-pub use catalog::{Catalog, CatalogError};
+pub use catalog::Catalog;
+pub use entry::MetaWrites;
+pub use error::CatalogError;
 pub use relation::{Column, Relation, RelationId, RelationKind, SideKind};

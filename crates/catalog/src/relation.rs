@@ -48,6 +48,21 @@ pub enum RelationKind {
     },
 }
 
+impl RelationKind {
+    /// The word for it in messages.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Source { .. } => "source",
+            Self::Table { .. } => "table",
+            Self::View => "view",
+            Self::MaterializedView => "materialized view",
+            Self::Sink => "sink",
+            Self::Side { .. } => "relation",
+        }
+    }
+}
+
 /// One relation as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Relation {
