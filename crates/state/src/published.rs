@@ -283,3 +283,6 @@ fn with_run(runs: &[OverlayRun], added: OverlayRun, sealed: Epoch) -> Vec<Overla
     }
     runs
 }
+
+#[cfg(test)]
+mod tests;

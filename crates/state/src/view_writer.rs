@@ -295,3 +295,6 @@ fn has_several_forms(data_type: &DataType) -> bool {
         data_type.is_floating() || matches!(data_type, DataType::Interval(_))
     }
 }
+
+#[cfg(test)]
+mod tests;
