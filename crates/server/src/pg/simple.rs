@@ -69,7 +69,7 @@ impl Connection {
             .ok_or_else(|| protocol_error("08P01", "a query came before the start-up message".to_owned()))?;
         let statements = session.parse(text).map_err(|error| wire_error(&error))?;
         if statements.iter().all(|parsed| matches!(parsed.statement, sql::Statement::Empty)) {
-            client.feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse)).await?;
+            client.feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
             return Ok(());
         }
         for parsed in &statements {
