@@ -7,5 +7,5 @@ mod run;
 mod serve;
 
 pub use config::Config;
-pub use pg::PG_TYPE;
+pub use pg::{PG_TYPE, TextRows};
 pub use serve::{Server, ServerError};

@@ -69,8 +69,9 @@ async fn print(output: Output) -> Result<(), sql::SqlError> {
     while let Some(batch) = rows.stream.next().await {
         let batch = batch.map_err(sql::from_datafusion)?;
         let mut out = std::io::stdout().lock();
-        for line in encoder.lines(&batch).map_err(|error| sql::from_datafusion(error.into()))? {
-            write_line(&mut out, &line);
+        for row in encoder.rows(&batch).map_err(|error| sql::from_datafusion(error.into()))? {
+            let values: Vec<String> = row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect();
+            write_line(&mut out, &values.join("|"));
         }
     }
     Ok(())

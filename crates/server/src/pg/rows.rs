@@ -89,38 +89,32 @@ impl RowEncoder {
     }
 }
 
-/// Batches as lines of text, for people: `|` between values, `NULL` for NULL.
+/// Batches as text, for people and tests: what a client of the simple protocol would get.
 pub struct TextRows {
     encoder: RowEncoder,
 }
 
 impl TextRows {
-    /// Lines of rows with this schema.
+    /// The text of rows with this schema.
     #[must_use]
     pub fn new(schema: &types::Schema) -> Self {
         Self { encoder: RowEncoder::new(schema.fields(), |_| false) }
     }
 
-    /// One line per row.
-    pub fn lines(&mut self, batch: &RecordBatch) -> Result<Vec<String>, arrow::error::ArrowError> {
-        Ok(self.encoder.encode(batch)?.into_iter().map(|row| line(row.data.freeze())).collect())
+    /// The values of each row; `None` is NULL.
+    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>, arrow::error::ArrowError> {
+        Ok(self.encoder.encode(batch)?.into_iter().map(|row| values(row.data.freeze())).collect())
     }
 }
 
-fn line(mut data: bytes::Bytes) -> String {
-    let mut line = String::new();
-    let mut is_first = true;
+/// The values of one encoded row.
+fn values(mut data: bytes::Bytes) -> Vec<Option<String>> {
+    let mut values = Vec::new();
     while data.has_remaining() {
-        if !is_first {
-            line.push('|');
-        }
-        is_first = false;
-        match usize::try_from(data.get_i32()) {
-            Ok(length) => line.push_str(&String::from_utf8_lossy(&data.split_to(length))),
-            Err(_) => line.push_str("NULL"),
-        }
+        let length = usize::try_from(data.get_i32()).ok();
+        values.push(length.map(|length| String::from_utf8_lossy(&data.split_to(length)).into_owned()));
     }
-    line
+    values
 }
 
 /// Casts the rarer Arrow types to the ones encoded directly.
