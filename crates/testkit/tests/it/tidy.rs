@@ -12,7 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("catalog", &["sql", "state"]),
     ("operators", &["dataflow", "state"]),
     ("connectors", &["dataflow"]),
-    ("planner", &["catalog", "dataflow", "operators", "sql", "state"]),
+    ("planner", &["catalog", "dataflow", "operators", "sql"]),
     ("runtime", &["dataflow", "state"]),
     ("engine", &["catalog", "dataflow", "planner", "runtime", "sql", "state"]),
     ("server", &["connectors", "dataflow", "engine", "sql"]),
