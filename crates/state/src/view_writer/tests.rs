@@ -92,10 +92,7 @@ fn a_key_with_two_rows_is_an_internal_error() {
         [&[(1, 10, 1), (1, 11, 1)][..], &[(1, 10, 1), (1, 10, 1)], &[(1, 10, 2)], &[(1, 1, -1), (1, 2, -1)]]
     {
         let error = finish_keyed(&[changes]).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "internal error: view table 1: a key would have more than one row, or one more than once"
-        );
+        assert_eq!(error, "internal error: view table 1: key (1) would not have one row or none");
     }
 }
 
@@ -127,7 +124,7 @@ fn a_negative_multiplicity_is_an_internal_error() {
     let mut writer = multiset();
     push(&mut writer, &[(1, 1, -1)]);
     let error = writer.finish(&empty().current()).unwrap_err().to_string();
-    assert_eq!(error, "internal error: view table 1: a row would be there -1 times");
+    assert_eq!(error, "internal error: view table 1: row (1, 1) would be there -1 times");
 }
 
 #[test]
