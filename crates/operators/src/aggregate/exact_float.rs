@@ -56,11 +56,8 @@ impl ExactFloat {
             return self.add_special(value, times);
         }
         let fraction = (bits & ((1 << 52) - 1)) as i128;
-        let (magnitude, exponent) = if field == 0 {
-            (fraction, LEAST_EXPONENT)
-        } else {
-            (fraction | (1 << 52), field - 1075)
-        };
+        let (magnitude, exponent) =
+            if field == 0 { (fraction, LEAST_EXPONENT) } else { (fraction | (1 << 52), field - 1075) };
         // At most 53 + 63 bits.
         let term = if value < 0.0 { -magnitude } else { magnitude } * i128::from(times);
         if self.rare.as_ref().is_some_and(|rare| rare.wide.is_some()) || !self.add_small(term, exponent) {
@@ -257,7 +254,10 @@ impl Wide {
         let sign = if self.is_negative() { u64::MAX } else { 0 };
         let mut end = LIMBS;
         // The last limb written must still show the sign.
-        while end > first + 1 && self.limbs[end - 1] == sign && (self.limbs[end - 2] >> 63 != 0) == (sign != 0) {
+        while end > first + 1
+            && self.limbs[end - 1] == sign
+            && (self.limbs[end - 2] >> 63 != 0) == (sign != 0)
+        {
             end -= 1;
         }
         to.push(first as u8);
@@ -434,8 +434,14 @@ mod tests {
         for _ in 0..20_000 {
             let value = f64::from_bits(random(&mut seed));
             if value.is_finite() {
-                assert_eq!(sum_of(&[value]).finite().to_bits(), if value == 0.0 { 0 } else { value.to_bits() });
-                assert_eq!(sum_of(&[value]).to_big().to_f64().to_bits(), if value == 0.0 { 0 } else { value.to_bits() });
+                assert_eq!(
+                    sum_of(&[value]).finite().to_bits(),
+                    if value == 0.0 { 0 } else { value.to_bits() }
+                );
+                assert_eq!(
+                    sum_of(&[value]).to_big().to_f64().to_bits(),
+                    if value == 0.0 { 0 } else { value.to_bits() }
+                );
                 let wide = sum_of(&[f64::MAX, 5e-324, value, -f64::MAX, -5e-324]);
                 assert_eq!(through_bytes(&wide).finite(), value);
             }

@@ -118,7 +118,8 @@ impl Layout {
     }
 
     fn accumulator(&self, measure: &Measure) -> Result<Box<dyn Accumulator>> {
-        let argument = measure.argument.map_or(&DataType::Null, |column| self.input.field(column).data_type());
+        let argument =
+            measure.argument.map_or(&DataType::Null, |column| self.input.field(column).data_type());
         Ok(match measure.kind {
             Kind::Count => Box::new(Count::default()),
             Kind::Booleans => Box::new(Booleans::default()),
@@ -134,7 +135,8 @@ impl Layout {
     fn measure_for(&mut self, call: &AggregateCall, input_kind: ChangelogKind) -> Result<Option<usize>> {
         let filter = call.filter;
         if call.function == AggregateFunction::CountStar {
-            return Ok(filter.map(|_| self.share(Measure { kind: Kind::Count, argument: None, filter, values: None })));
+            return Ok(filter
+                .map(|_| self.share(Measure { kind: Kind::Count, argument: None, filter, values: None })));
         }
         let Some(argument) = call.argument else {
             let message = format!("{} without an argument", call.function.name());
@@ -156,11 +158,8 @@ impl Layout {
         };
         // DISTINCT makes no difference to these.
         let is_distinct = call.distinct && !is_extreme && kind != Kind::Booleans;
-        let values = if is_distinct || kind == Kind::Ordered {
-            Some(self.value_set(argument, filter))
-        } else {
-            None
-        };
+        let values =
+            if is_distinct || kind == Kind::Ordered { Some(self.value_set(argument, filter)) } else { None };
         let counts_rows = kind == Kind::Count && values.is_none() && filter.is_none();
         if counts_rows && !self.input.field(argument).is_nullable() {
             return Ok(None);
@@ -204,7 +203,9 @@ impl Layout {
         fields.push(Arc::new(Field::new("$rows", DataType::Int64, false)));
         for (number, measure) in self.measures.iter().enumerate() {
             let start = fields.len();
-            fields.extend(self.accumulator(measure)?.state_fields(&number.to_string()).into_iter().map(Arc::new));
+            fields.extend(
+                self.accumulator(measure)?.state_fields(&number.to_string()).into_iter().map(Arc::new),
+            );
             self.measure_columns.push(start..fields.len());
         }
         self.groups = self.table(fields, self.key_columns.len());

@@ -389,8 +389,9 @@ impl Resident {
     /// The keys that have a window which ends at or before `threshold`, in slot order.
     pub(crate) fn closing(&self, threshold: i64) -> Vec<u32> {
         let Some(windows) = &self.windows else { return Vec::new() };
-        let is_closing =
-            |slot: &u32| self.slots[*slot as usize].flags & LIVE != 0 && windows.ends[*slot as usize] <= threshold;
+        let is_closing = |slot: &u32| {
+            self.slots[*slot as usize].flags & LIVE != 0 && windows.ends[*slot as usize] <= threshold
+        };
         (0..self.slots.len() as u32).filter(is_closing).collect()
     }
 

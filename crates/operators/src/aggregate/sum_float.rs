@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, Float32Array, Float64Array, Int64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, Float32Array, Float64Array, Int64Array,
+};
 use arrow::compute;
 use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Int64Type};
 use dataflow::Result;
@@ -214,7 +216,8 @@ impl Accumulator for Moments {
     }
 
     fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {
-        let (totals, squares): (&BinaryArray, &BinaryArray) = (columns[0].as_binary(), columns[1].as_binary());
+        let (totals, squares): (&BinaryArray, &BinaryArray) =
+            (columns[0].as_binary(), columns[1].as_binary());
         let counts = columns[2].as_primitive::<Int64Type>().values();
         for (row, &slot) in slots.iter().enumerate() {
             self.entries[slot as usize] = MomentsEntry {
