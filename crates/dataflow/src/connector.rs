@@ -190,7 +190,12 @@ pub struct Split {
     /// First position to read.
     pub start: i64,
     /// Where it ends, if that is known: pinned when a bounded source starts, so that every later
-    /// reader sees the same input.
+    /// reader sees the same input. An unbounded source that can say how far a split reaches now
+    /// (the length of a growing file) says so in [`Source::splits`], for FLUSH.
+    ///
+    /// # Contract
+    /// A reader opened with an end stops exactly there with [`ReadOutcome::End`], also in an
+    /// unbounded source: a backfill reads up to where the shared reader is.
     pub end: Option<i64>,
 }
 

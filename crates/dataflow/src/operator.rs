@@ -81,6 +81,9 @@ pub struct ViewTableSpec {
     pub table: TableId,
     /// Key columns first; the last column is `$count` when rows are a multiset.
     pub schema: Arc<TableSchema>,
+    /// For each column that followers receive, which column of the table holds it: what a new
+    /// follower that scans the table must do to see rows as the live ones come.
+    pub output: Vec<usize>,
 }
 
 /// A running operator of one task.
@@ -106,6 +109,12 @@ pub trait Operator: Send {
     /// The default forwards the minimum of the inputs.
     fn output_watermark(&self, end: &EpochEnd) -> Watermark {
         end.watermark
+    }
+
+    /// The wall time (microseconds) at which the operator wants an epoch to end even without
+    /// input, asked after `on_epoch_end` was done.
+    fn wake_at(&self) -> Option<i64> {
+        None
     }
 
     /// The checkpoint that contained everything handed over up to `epoch` is durable.

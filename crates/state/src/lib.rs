@@ -23,7 +23,7 @@ mod table;
 mod view_writer;
 
 pub use backend::{CheckpointWrites, Snapshot, StateBackend, Storage, StorageOptions};
-pub use encoding::{EncodedKeys, decode_keys, decode_rows, encode_keys, encode_rows};
+pub use encoding::{EncodedKeys, decode_keys, decode_rows, encode_keys, encode_rows, prefix_end};
 pub use epoch::Epoch;
 pub use error::{Result, StateError};
 pub use inbox::{Inbox, InboxChange, InboxRecord};

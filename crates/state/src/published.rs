@@ -51,7 +51,12 @@ impl Published {
     }
 
     /// Rows by key: all columns, and for each row which of the keys it answers (ascending).
-    pub fn get(&self, table: TableId, schema: &Arc<TableSchema>, keys: &[ArrayRef]) -> Result<(RecordBatch, Vec<u32>)> {
+    pub fn get(
+        &self,
+        table: TableId,
+        schema: &Arc<TableSchema>,
+        keys: &[ArrayRef],
+    ) -> Result<(RecordBatch, Vec<u32>)> {
         let _ = (table, schema, keys);
         unimplemented!()
     }

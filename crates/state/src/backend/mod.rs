@@ -38,7 +38,12 @@ pub trait Snapshot: Send + Sync {
     /// Encoded values of a view table by encoded key, in the order asked.
     fn get_view(&self, table: TableId, keys: &EncodedKeys) -> Result<Vec<Option<Vec<u8>>>>;
     /// Entries of a view table in key order, from `start` (inclusive) to `end` (exclusive).
-    fn scan_view(&self, table: TableId, start: Option<&[u8]>, end: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
+    fn scan_view(
+        &self,
+        table: TableId,
+        start: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
 }
 
 /// Durable state behind a trait, so that the same tests run over `RocksDB` and memory.
@@ -51,7 +56,12 @@ pub trait StateBackend: Send + Sync {
     fn get_state(&self, table: TableId, groups: &[u8], keys: &EncodedKeys) -> Result<Vec<Option<Vec<u8>>>>;
     /// Entries of an operator's state table: per key group in key order (keys come back without
     /// the prefix). `upper`: only keys up to and including those that start with these bytes.
-    fn scan_state(&self, table: TableId, groups: KeyGroupRange, upper: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
+    fn scan_state(
+        &self,
+        table: TableId,
+        groups: KeyGroupRange,
+        upper: Option<&[u8]>,
+    ) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
     /// Bytes the backend holds in memory (block cache, write buffers).
     fn memory(&self) -> usize;
 }
