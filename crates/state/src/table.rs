@@ -3,7 +3,12 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+
+use crate::{Result, key_groups};
+
+/// Where a schema's metadata says which key columns decide the key group.
+const GROUP_COLUMNS: &str = "group_columns";
 
 /// Names a state or view table. Never reused, not even after a drop or a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +34,36 @@ impl TableSchema {
     #[must_use]
     pub fn value_fields(&self) -> &[FieldRef] {
         &self.columns.fields()[self.key_len..]
+    }
+
+    /// The same table with only these of its key columns, in this order, deciding the key group
+    /// of a row. They must be the columns by which the exchange before the operator distributes,
+    /// or a restore at another parallelism hands a row to a task that never asks for it.
+    #[must_use]
+    pub fn with_group_columns(&self, columns: &[usize]) -> Self {
+        debug_assert!(columns.iter().all(|column| *column < self.key_len));
+        let listed: Vec<String> = columns.iter().map(usize::to_string).collect();
+        let mut metadata = self.columns.metadata().clone();
+        metadata.insert(GROUP_COLUMNS.to_owned(), listed.join(","));
+        let schema = Schema::new_with_metadata(self.columns.fields().clone(), metadata);
+        Self { columns: Arc::new(schema), key_len: self.key_len }
+    }
+
+    /// The key columns that decide the key group of a row, in order: the whole key unless
+    /// [`Self::with_group_columns`] said otherwise.
+    #[must_use]
+    pub fn group_columns(&self) -> Vec<usize> {
+        match self.columns.metadata().get(GROUP_COLUMNS) {
+            Some(listed) => listed.split(',').filter_map(|column| column.parse().ok()).collect(),
+            None => (0..self.key_len).collect(),
+        }
+    }
+
+    /// The key group of each key of this table.
+    pub fn key_groups(&self, keys: &[ArrayRef], rows: usize) -> Result<Vec<u8>> {
+        let columns: Vec<ArrayRef> =
+            self.group_columns().into_iter().map(|column| ArrayRef::clone(&keys[column])).collect();
+        key_groups(&columns, rows)
     }
 }
 

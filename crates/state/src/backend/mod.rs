@@ -1,8 +1,15 @@
-//! PLACEHOLDER. State backends: where checkpoints go.
+//! State backends: where checkpoints go.
+
+mod encode;
+mod folder;
+mod memory;
+mod rocks;
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::backend::memory::MemoryBackend;
 use crate::{EncodedKeys, Epoch, Inbox, KeyGroupRange, Result, Run, TableChanges, TableId};
 
 /// Everything one checkpoint writes, in one atomic commit.
@@ -88,7 +95,11 @@ impl Storage {
     /// Verifies the folder, then opens it read-write. Refuses, naming the file, when anything on
     /// disk is not what was written; a refusal changes nothing.
     pub fn open(options: &StorageOptions) -> Result<Self> {
-        let _ = options;
-        unimplemented!()
+        match &options.path {
+            None => {
+                Ok(Self { backend: Arc::new(MemoryBackend::default()), inbox: Arc::new(Inbox::in_memory()) })
+            }
+            Some(path) => folder::open(path, options.memory),
+        }
     }
 }

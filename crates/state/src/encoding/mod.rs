@@ -61,6 +61,14 @@ pub struct EncodedKeys {
 }
 
 impl EncodedKeys {
+    /// No key yet, and room for as many.
+    #[must_use]
+    pub fn with_capacity(keys: usize, bytes: usize) -> Self {
+        let mut offsets = Vec::with_capacity(keys + 1);
+        offsets.push(0);
+        Self { bytes: Vec::with_capacity(bytes), offsets }
+    }
+
     /// The bytes of key `row`.
     #[must_use]
     pub fn get(&self, row: usize) -> &[u8] {
@@ -114,3 +122,6 @@ impl EncodedKeys {
         self.bytes.capacity() + self.offsets.capacity() * size_of::<usize>()
     }
 }
+
+#[cfg(test)]
+mod tests;
