@@ -208,10 +208,14 @@ impl ViewStore {
     }
 
     /// The checkpoint `base` is durable: its runs are dropped from the overlay.
+    ///
+    /// # Panics
+    /// If it is before the one that is the base now.
     pub fn rebase(&self, base: Arc<dyn Snapshot>) {
         let _sealed = self.sealed.lock();
         let mut next = Published::clone(&self.current());
         let durable = base.epoch();
+        assert!(durable >= next.base.epoch(), "checkpoint {durable} after checkpoint {}", next.base.epoch());
         next.epoch = next.epoch.max(durable);
         next.base = base;
         next.overlay.retain(|_, runs| {

@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, Int64Type, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 
 use crate::encoding::first_bytes;
-use crate::run::compact_views;
+use crate::run::compact;
 use crate::{
     EncodedKeys, Published, Result, Run, StateError, TableId, TableSchema, decode_keys, encode_keys,
 };
@@ -236,7 +236,7 @@ impl ViewWriter {
         let options = RecordBatchOptions::new().with_row_count(Some(keys.len()));
         let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema.columns), columns, &options)?;
         let deleted = net.deleted.contains(&true).then(|| BooleanArray::from(net.deleted));
-        Ok(Run { schema: Arc::clone(&self.schema), keys, rows: compact_views(rows)?, deleted })
+        Ok(Run { schema: Arc::clone(&self.schema), keys, rows: compact(rows)?, deleted })
     }
 
     fn broken(&self, what: &str) -> StateError {

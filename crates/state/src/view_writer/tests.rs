@@ -139,12 +139,14 @@ fn a_key_reads_the_same_before_and_after_a_checkpoint() {
 }
 
 #[test]
-fn a_run_does_not_keep_the_texts_of_other_rows() {
-    let columns = Schema::new(vec![Field::new("k", DataType::Utf8View, true)]);
+fn a_run_does_not_keep_the_buffers_of_other_rows() {
+    let columns =
+        Schema::new(vec![Field::new("k", DataType::Utf8View, true), Field::new("v", DataType::Int64, true)]);
     let schema = Arc::new(TableSchema { columns: Arc::new(columns), key_len: 1 });
-    let long = "x".repeat(1000);
-    let texts: StringViewArray = (0..1000).map(|row| Some(format!("{row} {long}"))).collect();
-    let rows = RecordBatch::try_new(Arc::clone(&schema.columns), vec![Arc::new(texts)]).unwrap();
+    let long = "x".repeat(100);
+    let texts: StringViewArray = (0..10_000).map(|row| Some(format!("{row} {long}"))).collect();
+    let columns: Vec<ArrayRef> = vec![Arc::new(texts), Arc::new(Int64Array::from_iter_values(0..10_000))];
+    let rows = RecordBatch::try_new(Arc::clone(&schema.columns), columns).unwrap();
     let mut writer = ViewWriter::new(TABLE, schema, false);
     writer.push(rows.slice(10, 2), None);
     let run = writer.finish(&empty().current()).unwrap().unwrap();
