@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use dataflow::{DataflowError, Result};
 

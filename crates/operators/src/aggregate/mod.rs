@@ -26,6 +26,9 @@ mod sum_exact;
 mod sum_float;
 mod values;
 
+#[cfg(test)]
+mod tests;
+
 use std::any::Any;
 use std::iter;
 use std::sync::Arc;

@@ -128,10 +128,6 @@ impl Resident {
         self.is_complete = false;
     }
 
-    pub(crate) fn is_complete(&self) -> bool {
-        self.is_complete
-    }
-
     /// One more than the greatest slot ever given.
     pub(crate) fn slot_count(&self) -> usize {
         self.slots.len()
