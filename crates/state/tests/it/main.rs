@@ -1,3 +1,0 @@
-//! What every implementation of a trait of this crate must do.
-
-mod backend;
