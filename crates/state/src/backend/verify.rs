@@ -138,7 +138,9 @@ fn judge(chains: &[(&str, Vec<ChainEntry>)], fenced: Epoch) -> Result<ChainEntry
     };
     if shortest != last {
         let (at, up_to) = (shortest.epoch, last.epoch);
-        return Err(Refusal::Missing(format!("column family {first} ends at epoch {at}, {other} at epoch {up_to}")));
+        return Err(Refusal::Missing(format!(
+            "column family {first} ends at epoch {at}, {other} at epoch {up_to}"
+        )));
     }
     let before = chains.iter().find_map(|(_, chain)| chain.iter().nth_back(1)).copied().unwrap_or_default();
     let end = last.epoch;
@@ -147,7 +149,9 @@ fn judge(chains: &[(&str, Vec<ChainEntry>)], fenced: Epoch) -> Result<ChainEntry
     } else if end < fenced {
         Err(Refusal::Short(format!("the database ends at epoch {end}, but epoch {fenced} was completed")))
     } else {
-        Err(Refusal::OldFence(format!("it says that epoch {fenced} is the last one, but the database ends at epoch {end}")))
+        Err(Refusal::OldFence(format!(
+            "it says that epoch {fenced} is the last one, but the database ends at epoch {end}"
+        )))
     }
 }
 
@@ -171,7 +175,8 @@ fn link_files(database: &Path, links: &Path) -> Result<()> {
 fn file_names(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).map_err(StateError::io("read", folder))?;
     let name = |entry: std::io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
-    let mut names = entries.map(name).collect::<std::io::Result<Vec<_>>>().map_err(StateError::io("read", folder))?;
+    let mut names =
+        entries.map(name).collect::<std::io::Result<Vec<_>>>().map_err(StateError::io("read", folder))?;
     names.sort();
     Ok(names)
 }
@@ -181,7 +186,10 @@ fn file_named_in(message: &str, database: &Path) -> Option<PathBuf> {
     let words = message.split(|c: char| !(c.is_ascii_alphanumeric() || "._-/".contains(c)));
     let names = words.filter_map(|word| word.trim_end_matches('.').rsplit('/').next());
     let is_file = |name: &&str| {
-        name.ends_with(".sst") || name.ends_with(".log") || name.starts_with("MANIFEST-") || *name == "CURRENT"
+        name.ends_with(".sst")
+            || name.ends_with(".log")
+            || name.starts_with("MANIFEST-")
+            || *name == "CURRENT"
     };
     names.filter(is_file).map(|name| database.join(name)).next().or_else(|| {
         let of_manifest = ["VersionEdit", "manifest", "MANIFEST"].iter().any(|word| message.contains(word));
