@@ -14,6 +14,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int6
 use arrow::compute::cast;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int64Type, i256};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::error::DataFusionError;
 use datafusion::functions_aggregate::average::Avg as InnerAvg;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
@@ -22,7 +23,6 @@ use datafusion::logical_expr::{
 use operators::AggregateFunction;
 
 use super::{coerce_argument, result_type};
-use crate::error::user_error;
 
 /// `avg` with PostgreSQL's result types.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -162,8 +162,8 @@ impl Mean {
     }
 }
 
-fn overflow() -> datafusion::error::DataFusionError {
-    user_error(sql::SqlErrorKind::NumericOutOfRange { type_name: "numeric" }.into())
+fn overflow() -> DataFusionError {
+    sql::EvaluationError::out_of_range("numeric").into()
 }
 
 fn add(sum: &mut i128, value: i128) -> Result<()> {
