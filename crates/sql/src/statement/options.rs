@@ -47,7 +47,7 @@ pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<BTreeMap<String, String
 
 /// `WITH (…)`, if it is there.
 pub(crate) fn parse_with(grammar: &mut Grammar<'_>) -> Result<BTreeMap<String, String>> {
-    if grammar.take(&["WITH"]) { parse(grammar) } else { Ok(BTreeMap::new()) }
+    if grammar.take_options() { parse(grammar) } else { Ok(BTreeMap::new()) }
 }
 
 fn key(grammar: &mut Grammar<'_>) -> Result<String> {
