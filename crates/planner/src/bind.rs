@@ -15,7 +15,6 @@ use catalog::{Column, Relation, RelationId, RelationKind};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, TableReference};
 use datafusion::datasource::{TableType, provider_as_source};
-use datafusion::error::DataFusionError;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF,
@@ -26,9 +25,9 @@ use sql::{SqlError, SqlErrorKind, Statement};
 use sqlparser::ast;
 
 use crate::api::BatchTables;
+use crate::columns::column_of;
 use crate::error::user_error;
 use crate::names;
-use crate::columns::column_of;
 use crate::session::{PlanSession, definition, refuse_reading};
 use crate::storage_type::storage_type;
 
@@ -123,15 +122,13 @@ impl<'a> Binder<'a> {
         let options = ParserOptions::from(&self.options().sql_parser);
         let planner = SqlToRel::new_with_options(self, options);
         let parameters = parameters.iter().enumerate().map(|(index, data_type)| {
-            let field = |data_type: &DataType| {
-                Field::new(format!("${}", index + 1), data_type.clone(), true)
-            };
+            let field = |data_type: &DataType| Field::new(format!("${}", index + 1), data_type.clone(), true);
             data_type.as_ref().map(field).map(Arc::new)
         });
         let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.collect());
         let statement = ast::Statement::Query(Box::new(unique));
         let plan = planner.sql_statement_to_plan_with_context(statement, &mut context)?;
-        let names = sql::output_names(query, plan.schema());
+        let names = crate::shim::output_names(query, plan.schema());
         Ok((plan, names))
     }
 

@@ -5,24 +5,25 @@
 //!                                       └─ DataFusion's optimizer ──► QueryPlan   a batch query
 //! ```
 
+mod aggregates;
 mod api;
-mod state;
-mod session;
 mod bind;
-mod names;
 mod columns;
+mod error;
+mod explain;
+mod graph;
+mod lower;
+mod names;
+mod optimize;
+mod properties;
+mod query;
+mod refuse;
+mod relation;
+mod session;
+mod shim;
+mod state;
 mod storage_type;
 mod window;
-mod aggregates;
-mod optimize;
-mod refuse;
-mod properties;
-mod lower;
-mod graph;
-mod relation;
-mod query;
-mod explain;
-mod error;
 
 pub use api::{BatchTables, PlanContext, PlannedRelation, QueryPlan};
 pub use columns::relation_schema;

@@ -2,7 +2,7 @@
 //!
 //! PostgreSQL lets `SELECT a, a` have two columns of one name; DataFusion wants names to be
 //! unique. Repeated items of the outermost select list get names of ours here; what a client sees
-//! comes from `sql::output_names`, which reads the query as it was written.
+//! comes from `crate::shim::output_names`, which reads the query as it was written.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,9 @@ fn unique_items(body: &mut SetExpr) {
                     *given = alias;
                 }
             }
-            SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) | SelectItem::ExprWithAliases { .. } => {}
+            SelectItem::Wildcard(_)
+            | SelectItem::QualifiedWildcard(..)
+            | SelectItem::ExprWithAliases { .. } => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use datafusion::execution::FunctionRegistry;
 use sql::SqlError;
 
 use crate::api::{BatchTables, PlanContext, QueryPlan};
@@ -30,7 +31,10 @@ pub fn plan_query_with_parameters(
     tables: &Arc<dyn BatchTables>,
     parameters: &[Option<DataType>],
 ) -> Result<QueryPlan, SqlError> {
-    let session = PlanSession::new(ctx, Mode::Batch);
+    let mut session = PlanSession::new(ctx, Mode::Batch);
+    for function in tables.functions() {
+        session.state.register_udf(function).map_err(sql::from_datafusion)?;
+    }
     let bound = Binder::new(&session, Tables::Batch(tables)).bind(query, parameters)?;
     let state = session.state;
     let logical = state.optimizer().optimize(bound.plan, &state, |_, _| {}).map_err(sql::from_datafusion)?;

@@ -141,9 +141,10 @@ impl Visitor for Search<'_> {
 
     fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<Span> {
         let is_it = match (self.construct, expr) {
-            (Construct::Subquery, ast::Expr::Subquery(_) | ast::Expr::InSubquery { .. } | ast::Expr::Exists { .. }) => {
-                true
-            }
+            (
+                Construct::Subquery,
+                ast::Expr::Subquery(_) | ast::Expr::InSubquery { .. } | ast::Expr::Exists { .. },
+            ) => true,
             (Construct::Over, ast::Expr::Function(function)) => function.over.is_some(),
             (
                 Construct::Unstable(name) | Construct::Aggregate(name) | Construct::Other(name),
@@ -159,7 +160,10 @@ impl Visitor for Search<'_> {
 /// `current_timestamp` is `now` in a plan, and so on: an alias is not found, which costs no more
 /// than the position.
 fn is_named(name: &ObjectName, function: &str) -> bool {
-    name.0.last().and_then(|part| part.as_ident()).is_some_and(|ident| ident.value.eq_ignore_ascii_case(function))
+    name.0
+        .last()
+        .and_then(|part| part.as_ident())
+        .is_some_and(|ident| ident.value.eq_ignore_ascii_case(function))
 }
 
 fn limit(query: &Query) -> Option<Span> {

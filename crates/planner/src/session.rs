@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use catalog::{Relation, RelationId, RelationKind};
@@ -106,9 +105,10 @@ pub(crate) fn definition(relation: &Relation) -> Result<Statement, SqlError> {
 }
 
 fn source_stream(relation: &Relation, source: &CreateSource) -> Stream {
-    let watermark = source.watermark.as_ref().and_then(|watermark| {
-        relation.columns.iter().position(|column| column.name == watermark.column)
-    });
+    let watermark = source
+        .watermark
+        .as_ref()
+        .and_then(|watermark| relation.columns.iter().position(|column| column.name == watermark.column));
     let without = || format!("source \"{}\" declares no WATERMARK", relation.name);
     Stream {
         has_origin: true,

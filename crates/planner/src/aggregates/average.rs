@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int64Type, i256};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int64Type, i256,
+};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::functions_aggregate::average::Avg as InnerAvg;
@@ -80,9 +82,8 @@ impl AggregateUDFImpl for Avg {
         let Some(mean) = Mean::of(args.input_fields[0].data_type(), args.return_type()) else {
             return self.inner.state_fields(args);
         };
-        let field = |part: &str, data_type| {
-            Arc::new(Field::new(format!("{}[{part}]", args.name), data_type, true))
-        };
+        let field =
+            |part: &str, data_type| Arc::new(Field::new(format!("{}[{part}]", args.name), data_type, true));
         Ok(if args.is_distinct {
             let item = Arc::new(Field::new_list_field(mean.sum_type(), true));
             vec![field("values", DataType::List(item))]
@@ -248,7 +249,8 @@ impl Accumulator for DistinctAverage {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let scalar = |value: &i128| ScalarValue::Decimal128(Some(*value), DECIMAL128_MAX_PRECISION, self.mean.scale);
+        let scalar =
+            |value: &i128| ScalarValue::Decimal128(Some(*value), DECIMAL128_MAX_PRECISION, self.mean.scale);
         let values: Vec<ScalarValue> = self.values.iter().map(scalar).collect();
         Ok(vec![ScalarValue::List(ScalarValue::new_list_nullable(&values, &self.mean.sum_type()))])
     }

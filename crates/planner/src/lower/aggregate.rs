@@ -49,7 +49,8 @@ impl Lowering<'_> {
         }
         let keys: Vec<usize> = (0..groups.key_count()).collect();
         let kind = flow.stream.kind;
-        let flow = self.compute_columns(flow, columns);
+        let computed = columns.computed;
+        let flow = self.compute(flow, computed);
         let mut flow = self.hash(flow, &keys);
         let spec = AggregateSpec {
             input: Arc::clone(&flow.rows),
@@ -69,15 +70,12 @@ impl Lowering<'_> {
         Ok(flow)
     }
 
-    fn compute_columns(&mut self, flow: Flow, columns: Columns<'_>) -> Flow {
-        let computed = columns.computed;
-        self.compute(flow, computed)
-    }
-
     /// Groups that no watermark closes: EMIT ON WINDOW CLOSE would never show them.
     fn groups_stay(&mut self, aggregate: &Aggregate, reason: &str) -> Result<()> {
-        let names: Vec<String> =
-            aggregate.schema.fields()[..aggregate.group_expr.len()].iter().map(|f| f.name().clone()).collect();
+        let names: Vec<String> = aggregate.schema.fields()[..aggregate.group_expr.len()]
+            .iter()
+            .map(|f| f.name().clone())
+            .collect();
         let what = if aggregate.aggr_expr.is_empty() { "DISTINCT" } else { "GROUP BY" };
         let what = format!("{what} ({})", names.join(", "));
         if self.emit.on_window_close {
@@ -262,12 +260,20 @@ impl<'a> Columns<'a> {
         };
         let filter = params.filter.as_ref().map(|filter| self.argument(filter)).transpose()?;
         let argument_type = argument.map(|at| self.computed[at].1.data_type());
-        let result = function.result_type(argument_type).ok_or_else(|| wrong_type(function, argument_type))?;
+        let result =
+            function.result_type(argument_type).ok_or_else(|| wrong_type(function, argument_type))?;
         if result != *output.data_type() {
-            let message = format!("{expr} is {} in the plan and {result} in the operator", output.data_type());
+            let message =
+                format!("{expr} is {} in the plan and {result} in the operator", output.data_type());
             return Err(SqlErrorKind::internal(message).into());
         }
-        Ok(AggregateCall { function, argument, filter, distinct: params.distinct, output: computed_field(output) })
+        Ok(AggregateCall {
+            function,
+            argument,
+            filter,
+            distinct: params.distinct,
+            output: computed_field(output),
+        })
     }
 }
 

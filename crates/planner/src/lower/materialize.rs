@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use dataflow::ChangelogKind;
+use dataflow::{TableId, TableSchema};
 use operators::{Materialize, MaterializeMode, StoredColumn};
-use state::{TableId, TableSchema};
 
 use super::{Flow, Lowering};
 
@@ -50,7 +50,7 @@ impl Lowering<'_> {
 }
 
 /// The columns of a view table over these rows, and where each one comes from.
-pub(crate) fn table_schema(
+fn table_schema(
     mode: MaterializeMode,
     key: &[usize],
     rows: &[FieldRef],

@@ -45,7 +45,8 @@ impl Lowering<'_> {
     pub(super) fn compute(&mut self, mut flow: Flow, expressions: Computed) -> Flow {
         let fields: Vec<FieldRef> = expressions.iter().map(|(_, field)| Arc::clone(field)).collect();
         flow.columns = (0..fields.len()).collect();
-        let plain: Option<Vec<usize>> = expressions.iter().map(|(expression, _)| column_of(expression)).collect();
+        let plain: Option<Vec<usize>> =
+            expressions.iter().map(|(expression, _)| column_of(expression)).collect();
         if plain.as_ref() == Some(&flow.columns) && flow.rows.fields().as_ref() == fields.as_slice() {
             return flow;
         }

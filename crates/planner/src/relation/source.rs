@@ -86,7 +86,9 @@ fn watermark_spec(
     let column = &columns[place];
     if !is_event_time(&column.data_type) {
         let actual = sql::type_name(&column.data_type);
-        return Err(SqlErrorKind::WatermarkType { column: column.name.clone(), actual }.at(watermark.position));
+        return Err(
+            SqlErrorKind::WatermarkType { column: column.name.clone(), actual }.at(watermark.position)
+        );
     }
     let place_error = |error| {
         let error: SqlError = sql::from_datafusion(error);
@@ -107,12 +109,7 @@ fn watermark_spec(
 }
 
 /// A watermark has the type of its column: a timestamp can be computed in another precision.
-fn as_type_of(
-    expression: Expr,
-    column: &Column,
-    schema: &DFSchema,
-) -> datafusion::common::Result<Expr> {
+fn as_type_of(expression: Expr, column: &Column, schema: &DFSchema) -> datafusion::common::Result<Expr> {
     let data_type = expression.get_type(schema)?;
     Ok(if data_type == column.data_type { expression } else { cast(expression, column.data_type.clone()) })
 }
-

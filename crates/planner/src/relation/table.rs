@@ -9,10 +9,10 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use catalog::{Column, Relation, RelationId, RelationKind};
 use dataflow::{ChangelogKind, Exchange, JobId, JobKind, VertexInput, ViewTableSpec};
+use dataflow::{TableId, TableSchema};
 use operators::{Materialize, MaterializeMode, StoredColumn};
 use sql::statement::CreateTable;
 use sql::{SqlError, SqlErrorKind};
-use state::{TableId, TableSchema};
 
 use super::definition;
 use crate::api::PlannedRelation;

@@ -99,9 +99,8 @@ pub(crate) fn plan_view_graph(
     let has_windows = closes_windows(&lowered.lowering.graph);
     let graph = lowered.lowering.graph.finish(&mut ids);
     let by_origin = |spec: &operators::Materialize| spec.mode == MaterializeMode::ByOrigin;
-    let passes_sources_on = graph
-        .operators()
-        .any(|node| node.spec.as_any().downcast_ref().is_some_and(by_origin));
+    let passes_sources_on =
+        graph.operators().any(|node| node.spec.as_any().downcast_ref().is_some_and(by_origin));
     Ok(PlannedView {
         graph,
         stream: flow.stream,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::{Result, TableReference};
+use datafusion::common::{ExprSchema, Result, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
@@ -72,11 +72,7 @@ impl WindowCall {
 }
 
 impl WindowRelations {
-    fn plan_call(
-        self,
-        call: &WindowCall,
-        context: &mut dyn RelationPlannerContext,
-    ) -> Result<LogicalPlan> {
+    fn plan_call(self, call: &WindowCall, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
         if call.function != "TUMBLE" {
             return Err(fail(SqlErrorKind::Unsupported { feature: call.function.clone() }, call.span));
         }
