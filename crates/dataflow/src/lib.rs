@@ -29,3 +29,6 @@ pub use operator::{
     Progress, SideOutput, Start, StateAccess, StateTableSpec, ViewTableSpec,
 };
 pub use watermark::Watermark;
+
+/// Sinks name it in `prepare` and `commit`.
+pub use state::Epoch;

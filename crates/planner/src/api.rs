@@ -7,7 +7,7 @@ use catalog::{Catalog, Column, Relation, RelationId, RelationKind};
 use dataflow::{ConnectorContext, ConnectorRegistry, JobGraph, JobKind};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use sql::{SqlError, Statement};
 
 /// What planning depends on.
@@ -59,6 +59,11 @@ pub trait BatchTables: Send + Sync {
     fn table(&self, relation: &Relation) -> Result<Arc<dyn TableProvider>, SqlError>;
     /// A table the engine provides itself, by schema and name.
     fn system_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<dyn TableProvider>>;
+    /// Functions of the session (`current_setting`, `pg_get_viewdef` …) to register beside the
+    /// built-in ones; one of the same name replaces a built-in one.
+    fn functions(&self) -> Vec<Arc<ScalarUDF>> {
+        Vec::new()
+    }
 }
 
 /// A batch query: an optimized logical plan and the state that executes it.

@@ -379,7 +379,8 @@ fn the_bytes_of_keys_never_change() {
         Struct("a": Int16, "b": Utf8View)
         01 02 01 78 00 01
         02
-    "#]].assert_eq(&lines);
+    "#]]
+    .assert_eq(&lines);
 }
 
 #[test]
@@ -437,7 +438,8 @@ fn the_bytes_of_rows_never_change() {
         Struct("a": Int16, "b": Utf8View)
         01 00 01 01 78
         01 01
-    "#]].assert_eq(&lines);
+    "#]]
+    .assert_eq(&lines);
     let all = encode_rows(&samples(), 2).unwrap();
     expect![[r#"
         01 00 00 01 ff 01 00 fe ff ff ff 02 01 00 00 00 00 00 00 02 01 00 00 00 00 c0 bf 00 00 00 00 00 00 f8 3f fd ff ff ff ff ff ff ff ff ff ff ff ff ff ff ff 01 00 00 00 00 00 00 00 01 00 00 00 01 00 00 00 02 00 00 00 03 00 00 00 00 00 00 00 03 61 00 62 01 ff 02 02 01 00 00 00 01 01 78

@@ -1,0 +1,17 @@
+//! Tests of the crate through its public interface.
+
+mod aliases;
+mod errors;
+mod fuzz;
+mod statements;
+
+/// A statement in short, or its error with the place.
+fn outcome(text: &str) -> String {
+    match sql::parse(text) {
+        Ok(parsed) => parsed.iter().map(|one| format!("{:?}", one.statement)).collect::<Vec<_>>().join("\n"),
+        Err(error) => {
+            let position = error.position.map_or_else(|| "-".to_owned(), |position| position.to_string());
+            format!("{} {position} {error}", error.sqlstate())
+        }
+    }
+}
