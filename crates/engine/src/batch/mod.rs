@@ -8,4 +8,4 @@ mod stored;
 mod tables;
 
 pub(crate) use stored::{StoredTable, ViewSlot, external};
-pub(crate) use tables::StatementTables;
+pub(crate) use tables::{CHANGED, DML_SCHEMA, StatementTables, TARGET};

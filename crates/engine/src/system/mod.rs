@@ -243,3 +243,14 @@ fn array<'a>(column: ColumnType, data: impl Iterator<Item = Option<&'a Datum>> +
         }
     }
 }
+
+/// One column of text.
+pub(crate) fn text_schema(name: &str) -> SchemaRef {
+    Arc::new(Schema::new(vec![field(name, ColumnType::Text)]))
+}
+
+/// One row of one text.
+pub(crate) fn text_batch(schema: &SchemaRef, text: &str) -> Result<RecordBatch, SqlError> {
+    let values: ArrayRef = Arc::new(StringViewArray::from(vec![text]));
+    RecordBatch::try_new(Arc::clone(schema), vec![values]).map_err(from_arrow)
+}
