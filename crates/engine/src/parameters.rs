@@ -9,14 +9,13 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use sql::{SqlError, SqlErrorKind, Statement};
+use sql::{SqlError, SqlErrorKind, Statement, type_name};
 use sqlparser::ast::{self, CastKind, Expr, Value, VisitMut, VisitorMut};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Span;
 
 use crate::error::{from_arrow, from_datafusion};
-use crate::pg_catalog::types::type_name;
 
 /// What to put in the place of `$n`.
 #[derive(Debug, Clone)]
@@ -95,7 +94,7 @@ pub(crate) fn typed(expr: Expr, data_type: &DataType) -> Result<Expr, SqlError> 
     let name = match data_type {
         DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
         DataType::List(element) => format!("{}[]", type_name(element.data_type())),
-        other => type_name(other).to_owned(),
+        other => type_name(other),
     };
     let parsed = Parser::new(&PostgreSqlDialect {})
         .try_with_sql(&name)

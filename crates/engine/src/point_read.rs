@@ -10,7 +10,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, St
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use catalog::RelationId;
-use sql::{SqlError, SqlErrorKind};
+use sql::{SqlError, SqlErrorKind, type_name};
 use sqlparser::ast::{
     BinaryOperator, CastKind, Expr, GroupByExpr, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
     TableFactor, Value,
@@ -194,7 +194,7 @@ fn value_of(value: &Expr, field: &Field) -> Option<ArrayRef> {
         return None;
     }
     let target = field.data_type();
-    let own_name = crate::pg_catalog::types::type_name(target);
+    let own_name = type_name(target);
     let is_whole = |name: &str| ["bigint", "integer", "smallint", "int8", "int4", "int2"].contains(&name);
     let agrees = match (&text, declared.as_deref()) {
         (Text::Number(text), None) => target.is_integer() && !text.contains(['.', 'e', 'E']),

@@ -178,7 +178,8 @@ impl Session {
 
     /// `set_config` takes effect with the statement after the one that called it.
     fn carry_out_assignments(&mut self) {
-        for assignment in std::mem::take(&mut *self.assignments.lock()) {
+        let assignments = std::mem::take(&mut *self.assignments.lock());
+        for assignment in assignments {
             let set = self.set(&assignment.name, &[assignment.value], assignment.local);
             if let Err(error) = set {
                 tracing::warn!(name = %assignment.name, %error, "set_config was refused");

@@ -35,7 +35,8 @@ pub(super) async fn run(
             let (physical, planned) = planned.physical(session, view).await?;
             if !analyze {
                 let text = displayable(physical.as_ref()).indent(verbose).to_string();
-                return answer(if verbose { &[&logical, &text] } else { &[&text] });
+                let text = if verbose { format!("{logical}\n{text}") } else { text };
+                return answer(&text);
             }
             let task = planned.plan.state.task_ctx();
             let text = session
@@ -46,7 +47,7 @@ pub(super) async fn run(
                     Ok(DisplayableExecutionPlan::with_metrics(physical.as_ref()).indent(verbose).to_string())
                 })
                 .await?;
-            answer(&[&text])
+            answer(&text)
         }
         Statement::CreateSource(_)
         | Statement::CreateTable(_)
@@ -66,7 +67,7 @@ pub(super) async fn run(
                 .workers
                 .run(async move { Ok(explain_text(&plan_relation(&statement, id, first_table, &ctx)?)) })
                 .await?;
-            answer(&[&text])
+            answer(&text)
         }
         _ => Err(SqlErrorKind::unsupported("EXPLAIN of this statement").into()),
     }
@@ -90,11 +91,11 @@ pub(super) async fn relation(session: &mut Session, name: &QualifiedName) -> Res
         .workers
         .run(async move { Ok(explain_text(&plan_stored(&relation, &ctx)?.1)) })
         .await?;
-    answer(&[&text])
+    answer(&text)
 }
 
-fn answer(texts: &[&str]) -> Result<Output, SqlError> {
-    let lines: StringViewArray = texts.iter().flat_map(|text| text.lines()).map(Some).collect();
+fn answer(text: &str) -> Result<Output, SqlError> {
+    let lines: StringViewArray = text.lines().map(Some).collect();
     let batch = RecordBatch::try_new(schema(), vec![Arc::new(lines)]).map_err(from_arrow)?;
     Ok(Output::rows("EXPLAIN", Rows::from_batches(schema(), vec![batch])))
 }
