@@ -16,6 +16,8 @@ mod backend;
 mod encoding;
 mod epoch;
 mod error;
+mod fence;
+mod file;
 mod inbox;
 mod key_group;
 mod merge;
@@ -25,7 +27,7 @@ mod scan;
 mod table;
 mod view_writer;
 
-pub use backend::{CheckpointWrites, Entry, Snapshot, StateBackend, Storage, StorageOptions};
+pub use backend::{CheckpointWrites, Entries, Entry, Snapshot, StateBackend, Storage, StorageOptions};
 pub use encoding::{EncodedKeys, decode_keys, decode_rows, encode_keys, encode_rows, prefix_end};
 pub use epoch::Epoch;
 pub use error::{Result, StateError};

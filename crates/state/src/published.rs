@@ -70,10 +70,11 @@ impl Published {
         batch_rows: usize,
     ) -> Box<dyn Iterator<Item = Result<RecordBatch>> + Send> {
         let (start, end) = (range.start.as_deref(), range.end.as_deref());
-        let base = self.base.scan_view(table, start, end);
+        let batch_rows = batch_rows.max(1);
+        let base = self.base.scan_view_entries(table, start, end, batch_rows);
         let runs: Vec<Arc<Run>> = self.runs(table).map(Arc::clone).collect();
         let overlay = MergeCursor::new(runs.iter().map(Arc::clone), start, end);
-        Box::new(ViewScan::new(Arc::clone(schema), base, runs, overlay, batch_rows.max(1)))
+        Box::new(ViewScan::new(Arc::clone(schema), base, runs, overlay, batch_rows))
     }
 
     /// Rows by key: all columns, and for each row which of the keys it answers (ascending).
@@ -207,10 +208,14 @@ impl ViewStore {
     }
 
     /// The checkpoint `base` is durable: its runs are dropped from the overlay.
+    ///
+    /// # Panics
+    /// If it is before the one that is the base now.
     pub fn rebase(&self, base: Arc<dyn Snapshot>) {
         let _sealed = self.sealed.lock();
         let mut next = Published::clone(&self.current());
         let durable = base.epoch();
+        assert!(durable >= next.base.epoch(), "checkpoint {durable} after checkpoint {}", next.base.epoch());
         next.epoch = next.epoch.max(durable);
         next.base = base;
         next.overlay.retain(|_, runs| {

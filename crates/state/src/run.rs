@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute;
 
 use crate::merge::{MergeCursor, Sorted};
 use crate::{EncodedKeys, Result, TableSchema};
+
+/// Less than this is not worth a copy, in bytes per column.
+const WASTE_MIN: usize = 1 << 12;
 
 /// The changes of one view table in one epoch, sorted by encoded key, one entry a key.
 #[derive(Debug)]
@@ -68,7 +71,7 @@ impl Run {
         let has_deleted = older.deleted.is_some() || newer.deleted.is_some();
         let deleted =
             has_deleted.then(|| order.iter().map(|&(run, row)| Some(runs[run].is_deleted(row))).collect());
-        let rows = compact_views(gather(&[&older.rows, &newer.rows], &order)?)?;
+        let rows = compact(gather(&[&older.rows, &newer.rows], &order)?)?;
         Ok(Self { schema: Arc::clone(&newer.schema), keys, rows, deleted })
     }
 }
@@ -100,27 +103,28 @@ pub(crate) fn gather(batches: &[&RecordBatch], order: &[(usize, usize)]) -> Resu
     }
 }
 
-/// Copies the bytes of string views together wherever they keep much larger buffers alive: for
-/// whatever outlives the batches it came from.
-pub(crate) fn compact_views(rows: RecordBatch) -> Result<RecordBatch> {
+/// Copies columns that keep much larger buffers alive than they show (string views of a few rows,
+/// slices of a big batch): for whatever outlives the batches it came from.
+pub(crate) fn compact(rows: RecordBatch) -> Result<RecordBatch> {
     let schema = rows.schema();
     let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-    let columns = rows.columns().iter().map(compact_column).collect();
+    let columns = rows.columns().iter().map(compact_column).collect::<Result<_>>()?;
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-fn compact_column(column: &ArrayRef) -> ArrayRef {
-    let is_wasteful = |held: usize, used: usize| held > 2 * used;
+fn compact_column(column: &ArrayRef) -> Result<ArrayRef> {
+    let is_wasteful = |used: usize| column.get_buffer_memory_size() > 2 * used + WASTE_MIN;
     if let Some(views) = column.as_string_view_opt() {
-        let held = views.data_buffers().iter().map(|buffer| buffer.capacity()).sum();
-        if is_wasteful(held, views.total_buffer_bytes_used()) {
-            return Arc::new(views.gc());
+        if is_wasteful(size_of_val::<[u128]>(views.views()) + views.total_buffer_bytes_used()) {
+            return Ok(Arc::new(views.gc()));
         }
     } else if let Some(views) = column.as_binary_view_opt() {
-        let held = views.data_buffers().iter().map(|buffer| buffer.capacity()).sum();
-        if is_wasteful(held, views.total_buffer_bytes_used()) {
-            return Arc::new(views.gc());
+        if is_wasteful(size_of_val::<[u128]>(views.views()) + views.total_buffer_bytes_used()) {
+            return Ok(Arc::new(views.gc()));
         }
+    } else if is_wasteful(column.to_data().get_slice_memory_size()?) {
+        let every_row = UInt32Array::from_iter_values(0..column.len() as u32);
+        return Ok(compute::take(column, &every_row, None)?);
     }
-    Arc::clone(column)
+    Ok(Arc::clone(column))
 }

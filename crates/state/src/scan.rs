@@ -3,20 +3,21 @@
 //! Works a stretch at a time: where the overlay has no key, rows are what the checkpoint's entries
 //! decode to and are not looked at one by one.
 
+use std::iter::Fuse;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use crate::backend::Entry;
+use crate::backend::Entries;
 use crate::merge::MergeCursor;
 use crate::published::decode_entries;
 use crate::run::gather;
-use crate::{Result, Run, TableSchema};
+use crate::{EncodedKeys, Result, Run, TableSchema};
 
 /// Rows of a view table in key order. Ends after the first error.
 pub(crate) struct ViewScan {
     schema: Arc<TableSchema>,
-    base: Option<Box<dyn Iterator<Item = Result<Entry>> + Send>>,
+    base: Fuse<Box<dyn Iterator<Item = Result<Entries>> + Send>>,
     runs: Vec<Arc<Run>>,
     overlay: MergeCursor<Arc<Run>>,
     batch_rows: usize,
@@ -26,61 +27,60 @@ pub(crate) struct ViewScan {
 }
 
 struct Chunk {
-    keys: Vec<Box<[u8]>>,
+    keys: EncodedKeys,
     rows: RecordBatch,
     next: usize,
 }
 
 impl Chunk {
     fn next_key(&self) -> Option<&[u8]> {
-        self.keys.get(self.next).map(AsRef::as_ref)
+        (self.next < self.keys.len()).then(|| self.keys.get(self.next))
+    }
+
+    /// The last key, unless all are passed.
+    fn last_key(&self) -> Option<&[u8]> {
+        self.next_key().map(|_| self.keys.get(self.keys.len() - 1))
     }
 }
 
 impl ViewScan {
     pub(crate) fn new(
         schema: Arc<TableSchema>,
-        base: Box<dyn Iterator<Item = Result<Entry>> + Send>,
+        base: Box<dyn Iterator<Item = Result<Entries>> + Send>,
         runs: Vec<Arc<Run>>,
         overlay: MergeCursor<Arc<Run>>,
         batch_rows: usize,
     ) -> Self {
         let rows = RecordBatch::new_empty(Arc::clone(&schema.columns));
-        let chunk = Chunk { keys: Vec::new(), rows, next: 0 };
-        Self { schema, base: Some(base), runs, overlay, batch_rows, chunk, has_failed: false }
+        let chunk = Chunk { keys: EncodedKeys::default(), rows, next: 0 };
+        Self { schema, base: base.fuse(), runs, overlay, batch_rows, chunk, has_failed: false }
     }
 
     /// Reads ahead if nothing is. Afterwards the chunk is empty only at the end of the checkpoint.
     fn fill_chunk(&mut self) -> Result<()> {
-        let Some(base) = &mut self.base else { return Ok(()) };
         if self.chunk.next < self.chunk.keys.len() {
             return Ok(());
         }
-        let entries = base.take(self.batch_rows).collect::<Result<Vec<_>>>()?;
-        if entries.is_empty() {
-            self.base = None;
+        if let Some(entries) = self.base.next() {
+            let Entries { keys, values } = entries?;
+            let rows = decode_entries(&self.schema, keys.iter(), values.iter(), keys.len())?;
+            self.chunk = Chunk { keys, rows, next: 0 };
         }
-        let keys = entries.iter().map(|(key, _)| key.as_ref());
-        let values = entries.iter().map(|(_, value)| value.as_ref());
-        let rows = decode_entries(&self.schema, keys, values, entries.len())?;
-        let keys = entries.into_iter().map(|(key, _)| key).collect();
-        self.chunk = Chunk { keys, rows, next: 0 };
         Ok(())
     }
 
     /// The next rows; possibly none although there are more, `None` at the end.
     fn next_stretch(&mut self) -> Result<Option<RecordBatch>> {
         self.fill_chunk()?;
-        let (overlaid, last) = (self.overlay.peek(), self.chunk.keys.last());
+        let (overlaid, last) = (self.overlay.peek(), self.chunk.last_key());
         match (overlaid, last) {
             (None, None) => Ok(None),
-            (Some(overlaid), Some(last)) if overlaid <= last.as_ref() => self.merge_stretch().map(Some),
+            (Some(overlaid), Some(last)) if overlaid <= last => self.merge_stretch().map(Some),
             (Some(_), None) => self.overlay_stretch().map(Some),
             (_, Some(_)) => {
                 let chunk = &mut self.chunk;
                 let rows = chunk.rows.slice(chunk.next, chunk.keys.len() - chunk.next);
-                chunk.keys.clear();
-                chunk.next = 0;
+                chunk.next = chunk.keys.len();
                 Ok(Some(rows))
             }
         }
@@ -103,12 +103,7 @@ impl ViewScan {
                 }
             }
         }
-        let rows = self.gather(&order)?;
-        if self.chunk.next == self.chunk.keys.len() {
-            self.chunk.keys.clear();
-            self.chunk.next = 0;
-        }
-        Ok(rows)
+        self.gather(&order)
     }
 
     /// Rows of the overlay behind the end of the checkpoint.

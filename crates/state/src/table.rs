@@ -84,3 +84,28 @@ pub struct TableChanges {
     /// groups, are gone (a closed window).
     pub delete_up_to: Option<ArrayRef>,
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+    use arrow::datatypes::{DataType, Field};
+
+    use super::*;
+
+    #[test]
+    fn the_group_columns_decide_the_key_group() {
+        let field = |name| Field::new(name, DataType::Int64, false);
+        let columns = Arc::new(Schema::new(vec![field("a"), field("b"), field("v")]));
+        let whole = TableSchema { columns, key_len: 2 };
+        let column = |value| -> ArrayRef { Arc::new(Int64Array::from(vec![value])) };
+        let (a, b) = (column(1), column(2));
+        let keys = [Arc::clone(&a), Arc::clone(&b)];
+        assert_eq!(whole.key_groups(&keys, 1).unwrap(), key_groups(&keys, 1).unwrap());
+        let of_b = whole.with_group_columns(&[1]);
+        assert_eq!(of_b.key_groups(&keys, 1).unwrap(), key_groups(&[b.clone()], 1).unwrap());
+        let turned = whole.with_group_columns(&[1, 0]);
+        assert_eq!(turned.key_groups(&keys, 1).unwrap(), key_groups(&[b, a], 1).unwrap());
+        let none = whole.with_group_columns(&[]);
+        assert_eq!(none.key_groups(&keys, 1).unwrap(), key_groups(&[], 1).unwrap());
+    }
+}

@@ -9,11 +9,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array,
+};
 use arrow::compute;
 use arrow::datatypes::{DataType, Int64Type, Schema, SchemaRef};
+use arrow::util::display::array_value_to_string;
 
-use crate::run::compact_views;
+use crate::encoding::first_bytes;
+use crate::run::compact;
 use crate::{
     EncodedKeys, Published, Result, Run, StateError, TableId, TableSchema, decode_keys, encode_keys,
 };
@@ -176,7 +180,8 @@ impl ViewWriter {
                 same_rows.all(|same| key.add(same[0], changes.diff_of(same)))
             };
             if !is_sound {
-                return Err(self.broken("a key would have more than one row, or one more than once"));
+                let key = describe(&changes.rows.columns()[..self.schema.key_len], group[0])?;
+                return Err(self.broken(&format!("key ({key}) would not have one row or none")));
             }
             if let Some(row) = key.added.or(key.removed) {
                 net.rows.push(row);
@@ -203,8 +208,9 @@ impl ViewWriter {
         for (count, answered) in existing.values().iter().zip(answers) {
             counts[answered as usize] += count;
         }
-        if let Some(negative) = counts.iter().find(|count| **count < 0) {
-            return Err(self.broken(&format!("a row would be there {negative} times")));
+        if let Some(negative) = counts.iter().position(|count| *count < 0) {
+            let (row, count) = (describe(changes.rows.columns(), rows[negative])?, counts[negative]);
+            return Err(self.broken(&format!("row ({row}) would be there {count} times")));
         }
         let deleted = counts.iter().map(|count| *count == 0).collect();
         Ok(Net { rows, deleted, counts: Some(counts.into()) })
@@ -230,7 +236,7 @@ impl ViewWriter {
         let options = RecordBatchOptions::new().with_row_count(Some(keys.len()));
         let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema.columns), columns, &options)?;
         let deleted = net.deleted.contains(&true).then(|| BooleanArray::from(net.deleted));
-        Ok(Run { schema: Arc::clone(&self.schema), keys, rows: compact_views(rows)?, deleted })
+        Ok(Run { schema: Arc::clone(&self.schema), keys, rows: compact(rows)?, deleted })
     }
 
     fn broken(&self, what: &str) -> StateError {
@@ -268,7 +274,6 @@ fn sorted_order(keys: &EncodedKeys) -> Vec<u32> {
     if (1..keys.len()).all(|row| keys.get(row - 1) <= keys.get(row)) {
         return rows.collect();
     }
-    // Most keys differ in their first bytes: compare those without a jump to the key.
     let mut order: Vec<(u128, u32)> = keys.iter().map(first_bytes).zip(rows).collect();
     order.sort_unstable_by(|(left_first, left), (right_first, right)| {
         let key = |row: &u32| keys.get(*row as usize);
@@ -277,12 +282,10 @@ fn sorted_order(keys: &EncodedKeys) -> Vec<u32> {
     order.into_iter().map(|(_, row)| row).collect()
 }
 
-/// The first 16 bytes, as a number that compares like them.
-fn first_bytes(key: &[u8]) -> u128 {
-    let mut first = [0; 16];
-    let len = key.len().min(16);
-    first[..len].copy_from_slice(&key[..len]);
-    u128::from_be_bytes(first)
+/// Some columns of a row as text, for errors.
+fn describe(columns: &[ArrayRef], row: u32) -> Result<String> {
+    let values = columns.iter().map(|column| Ok(array_value_to_string(column, row as usize)?));
+    Ok(values.collect::<Result<Vec<_>>>()?.join(", "))
 }
 
 /// Whether values that are equal as keys can look different.

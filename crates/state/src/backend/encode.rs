@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 
+use crate::encoding::first_bytes;
 use crate::{
     EncodedKeys, KeyGroupRange, Result, Run, StateError, TableChanges, TableSchema, encode_keys, encode_rows,
     prefix_end,
@@ -77,15 +78,20 @@ impl TableWrites {
     }
 
     fn sort(&mut self) -> Result<()> {
-        for (number, part) in self.parts.iter().enumerate() {
-            self.order.extend((0..part.keys.len() as u32).map(|row| (number as u32, row)));
-        }
         let parts = &self.parts;
-        let key = |&(part, row): &(u32, u32)| parts[part as usize].keys.get(row as usize);
-        self.order.sort_unstable_by(|left, right| key(left).cmp(key(right)));
-        if self.order.windows(2).any(|pair| key(&pair[0]) == key(&pair[1])) {
+        let key = |part: u32, row: u32| parts[part as usize].keys.get(row as usize);
+        let mut sorted = Vec::with_capacity(parts.iter().map(|part| part.keys.len()).sum());
+        for (number, part) in (0..).zip(parts) {
+            sorted.extend((0..).zip(part.keys.iter()).map(|(row, key)| (first_bytes(key), number, row)));
+        }
+        sorted.sort_unstable_by(|left, right| {
+            left.0.cmp(&right.0).then_with(|| key(left.1, left.2).cmp(key(right.1, right.2)))
+        });
+        let order: Vec<(u32, u32)> = sorted.into_iter().map(|(_, part, row)| (part, row)).collect();
+        if order.windows(2).any(|pair| key(pair[0].0, pair[0].1) == key(pair[1].0, pair[1].1)) {
             return Err(StateError::Internal("a key was handed over twice in one checkpoint".to_owned()));
         }
+        self.order = order;
         Ok(())
     }
 }
@@ -114,4 +120,69 @@ fn ranges_up_to(groups: KeyGroupRange, bound: &ArrayRef) -> Result<Vec<Range<Vec
         Some(start..prefix_end(&last)?)
     });
     Ok(ranges.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Int64Array, RecordBatch};
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+
+    fn column(values: &[i64]) -> ArrayRef {
+        Arc::new(Int64Array::from(values.to_vec()))
+    }
+
+    fn changes(puts: &[&[(i64, i64)]], deletes: &[&[i64]], delete_up_to: Option<i64>) -> TableChanges {
+        let field = |name| Field::new(name, DataType::Int64, false);
+        let columns = Arc::new(Schema::new(vec![field("k"), field("v")]));
+        let put = |rows: &&[(i64, i64)]| {
+            let (keys, values): (Vec<i64>, Vec<i64>) = rows.iter().copied().unzip();
+            RecordBatch::try_new(Arc::clone(&columns), vec![column(&keys), column(&values)]).unwrap()
+        };
+        TableChanges {
+            puts: puts.iter().map(put).collect(),
+            deletes: deletes.iter().map(|keys| vec![column(keys)]).collect(),
+            delete_up_to: delete_up_to.map(|bound| column(&[bound])),
+            schema: Arc::new(TableSchema { columns, key_len: 1 }),
+        }
+    }
+
+    #[test]
+    fn entries_come_in_key_order_behind_their_key_group() {
+        let changes = changes(&[&[(5, 50), (1, 10)], &[(3, 30)]], &[&[4, 2]], None);
+        let writes = TableWrites::of_state(KeyGroupRange::ALL, &changes).unwrap();
+        let entries: Vec<(&[u8], Option<&[u8]>)> = writes.entries().collect();
+        assert!(entries.is_sorted_by(|left, right| left.0 < right.0));
+        let keys = column(&[1, 2, 3, 4, 5]);
+        let encoded = encode_keys(&[Arc::clone(&keys)], 5).unwrap();
+        let groups = changes.schema.key_groups(&[keys], 5).unwrap();
+        for (key, group, is_put) in [(0, 0, true), (1, 1, false), (2, 2, true), (3, 3, false), (4, 4, true)] {
+            let stored = [&[groups[group]], encoded.get(key)].concat();
+            let entry = entries.iter().find(|(key, _)| *key == stored).unwrap();
+            assert_eq!(entry.1.is_some(), is_put);
+        }
+    }
+
+    #[test]
+    fn a_key_handed_over_twice_is_an_internal_error() {
+        let error = TableWrites::of_state(KeyGroupRange::ALL, &changes(&[&[(1, 10)]], &[&[1]], None));
+        let expected = "internal error: a key was handed over twice in one checkpoint";
+        assert_eq!(error.unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn a_bound_covers_each_key_group_up_to_and_including_it() {
+        let groups = KeyGroupRange { start: 3, end: 5 };
+        let writes = TableWrites::of_state(groups, &changes(&[], &[], Some(7))).unwrap();
+        assert_eq!(writes.delete_ranges.len(), 2);
+        let covers = |group: u8, key: i64| {
+            let key = [&[group], encode_keys(&[column(&[key])], 1).unwrap().get(0)].concat();
+            writes.delete_ranges.iter().any(|range| range.contains(&key))
+        };
+        assert!(covers(3, i64::MIN) && covers(3, 7) && covers(4, 7));
+        assert!(!covers(3, 8) && !covers(2, 7) && !covers(5, 7));
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 use crate::backend::encode::TableWrites;
-use crate::backend::{CheckpointWrites, Entry, Snapshot, StateBackend};
+use crate::backend::{CheckpointWrites, Entries, Entry, Snapshot, StateBackend};
 use crate::merge::{MergeCursor, Sorted};
 use crate::{EncodedKeys, Epoch, KeyGroupRange, Result, StateError, TableId, prefix_end};
 
@@ -101,7 +101,7 @@ impl StateBackend for MemoryBackend {
 
 impl MemorySnapshot {
     fn apply(&mut self, writes: CheckpointWrites) -> Result<()> {
-        if writes.epoch < self.epoch {
+        if writes.epoch <= self.epoch {
             let (now, then) = (writes.epoch, self.epoch);
             return Err(StateError::Internal(format!("checkpoint {now} after checkpoint {then}")));
         }
@@ -165,6 +165,32 @@ impl Snapshot for MemorySnapshot {
             None => Box::new(std::iter::empty()),
         }
     }
+
+    fn scan_view_entries(
+        &self,
+        table: TableId,
+        start: Option<&[u8]>,
+        end: Option<&[u8]>,
+        entries_max: usize,
+    ) -> Box<dyn Iterator<Item = Result<Entries>> + Send> {
+        let Some(table) = self.views.get(&table) else {
+            return Box::new(std::iter::empty());
+        };
+        let layers = table.layers.clone();
+        let mut cursor = table.cursor(start, end);
+        Box::new(std::iter::from_fn(move || {
+            let mut entries = Entries::default();
+            while entries.keys.len() < entries_max
+                && let Some((layer, row)) = cursor.next()
+            {
+                if let Some((key, value)) = layers[layer].entry(row) {
+                    entries.keys.push(key);
+                    entries.values.push(value);
+                }
+            }
+            (!entries.keys.is_empty()).then_some(Ok(entries))
+        }))
+    }
 }
 
 impl MemoryTable {
@@ -174,12 +200,14 @@ impl MemoryTable {
 
     fn scan(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> impl Iterator<Item = Entry> + Send + use<> {
         let layers = self.layers.clone();
-        let cursor = MergeCursor::new(self.layers.clone(), start, end);
-        cursor.filter_map(move |(layer, row)| {
-            let layer = &layers[layer];
-            let is_there = !layer.deleted[row];
-            is_there.then(|| (layer.keys.get(row).into(), layer.values.get(row).into()))
+        self.cursor(start, end).filter_map(move |(layer, row)| {
+            let (key, value) = layers[layer].entry(row)?;
+            Some((key.into(), value.into()))
         })
+    }
+
+    fn cursor(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> MergeCursor<Arc<Layer>> {
+        MergeCursor::new(self.layers.iter().map(Arc::clone), start, end)
     }
 
     fn apply(&mut self, writes: &TableWrites) {
@@ -222,6 +250,11 @@ impl Layer {
         self.deleted.push(value.is_none());
     }
 
+    /// Key and value of a row that is not a deletion.
+    fn entry(&self, row: usize) -> Option<(&[u8], &[u8])> {
+        (!self.deleted[row]).then(|| (self.keys.get(row), self.values.get(row)))
+    }
+
     /// The value of a key, `Some(None)` if it is deleted here.
     fn find(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         let row = self.keys.lower_bound(key);
@@ -234,13 +267,10 @@ impl Layer {
         let mut merged = Self::default();
         let layers = [older, newer];
         for (layer, row) in MergeCursor::new(layers.clone(), None, None) {
-            let layer = &layers[layer];
-            if layer.deleted[row] {
-                if !is_oldest {
-                    merged.push(layer.keys.get(row), None);
-                }
-            } else {
-                merged.push(layer.keys.get(row), Some(layer.values.get(row)));
+            match layers[layer].entry(row) {
+                Some((key, value)) => merged.push(key, Some(value)),
+                None if is_oldest => {}
+                None => merged.push(layers[layer].keys.get(row), None),
             }
         }
         merged
