@@ -12,7 +12,6 @@ use state::{
     Epoch, KeyGroupRange, Published, Run, StateBackend, TableChanges, TableId, ViewStore, decode_keys,
     decode_rows, encode_keys,
 };
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::partition::ResultPartition;
 use crate::side::SideRows;
@@ -194,8 +193,7 @@ impl StateAccess for OperatorState<'_> {
         let table = self.table(table)?;
         let rows = keys.first().map_or(1, |column| column.len());
         let encoded = encode_keys(keys, rows)?;
-        let groups: Vec<u8> =
-            (0..rows).map(|row| (xxh3_64(encoded.get(row)) % u64::from(state::KEY_GROUPS)) as u8).collect();
+        let groups = table.spec.schema.key_groups(keys, rows)?;
         let values = self.task.backend.get_state(table.id, &groups, &encoded)?;
         let hits: Vec<u32> = (0..rows as u32).filter(|row| values[*row as usize].is_some()).collect();
         let found = values.iter().flatten().map(Vec::as_slice);
