@@ -3,6 +3,9 @@
 //! | connector | source | sink | what it is |
 //! |---|---|---|---|
 //! | `file` | yes | no | JSON lines or CSV in one file, a folder or everything a glob matches |
+//! | `nexmark` | yes | no | the auction benchmark's three streams, made up on the fly |
+//! | `datagen` | yes | no | random rows of any schema |
+//! | `blackhole` | no | yes | takes everything, keeps a count |
 //!
 //! The traits they implement belong to `dataflow`; nothing else of this crate is visible outside.
 
@@ -11,7 +14,13 @@ mod path;
 
 mod format;
 
+mod blackhole;
+mod datagen;
 mod file;
+mod nexmark;
+
+mod generate;
+mod random;
 
 use std::sync::Arc;
 
@@ -22,6 +31,9 @@ use dataflow::ConnectorRegistry;
 pub fn registry() -> ConnectorRegistry {
     let mut registry = ConnectorRegistry::default();
     registry.register(Arc::new(file::FileConnector));
+    registry.register(Arc::new(nexmark::NexmarkConnector));
+    registry.register(Arc::new(datagen::DatagenConnector));
+    registry.register(Arc::new(blackhole::BlackholeConnector));
     registry
 }
 
@@ -33,7 +45,7 @@ mod tests {
     fn every_connector_is_found_under_its_name() {
         let registry = registry();
         let names: Vec<&str> = registry.names().collect();
-        assert_eq!(names, ["file"]);
+        assert_eq!(names, ["blackhole", "datagen", "file", "nexmark"]);
         for name in names {
             assert_eq!(registry.get(name).unwrap().name(), name);
         }

@@ -31,6 +31,9 @@ mod sink;
 mod union;
 mod window_assign;
 
+#[cfg(test)]
+mod testing;
+
 pub use aggregate::{Aggregate, AggregateCall, AggregateFunction};
 pub use filter::Filter;
 pub use filter_project::FilterProject;

@@ -64,6 +64,14 @@ pub struct Materialize {
     pub output: Vec<usize>,
 }
 
+impl Materialize {
+    /// For each visible column, which column of the view table holds it.
+    fn stored_output(&self) -> Vec<usize> {
+        let stored = |column: &usize| self.columns.iter().position(|at| *at == StoredColumn::Input(*column));
+        self.output.iter().filter_map(stored).collect()
+    }
+}
+
 impl OperatorSpec for Materialize {
     fn name(&self) -> &'static str {
         "materialize"
@@ -89,7 +97,11 @@ impl OperatorSpec for Materialize {
     }
 
     fn view_table(&self) -> Option<ViewTableSpec> {
-        Some(ViewTableSpec { table: self.table, schema: Arc::clone(&self.schema) })
+        Some(ViewTableSpec {
+            table: self.table,
+            schema: Arc::clone(&self.schema),
+            output: self.stored_output(),
+        })
     }
 
     fn needs_origin(&self) -> bool {
@@ -97,6 +109,9 @@ impl OperatorSpec for Materialize {
     }
 
     fn build(&self, _ctx: &BuildContext) -> Result<Box<dyn Operator>> {
+        if self.stored_output().len() != self.output.len() {
+            return Err(DataflowError::Internal("a visible column is not stored".to_owned()));
+        }
         let is_multiset = self.mode == MaterializeMode::Multiset;
         let stored = &self.schema.columns.fields()[..self.columns.len()];
         Ok(Box::new(MaterializeOperator {

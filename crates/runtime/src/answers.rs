@@ -67,6 +67,7 @@ impl Coordinator {
 
     /// Answers everybody who can be answered.
     pub(crate) fn answer_waiters(&mut self) {
+        self.follow_jobs();
         for idx in (0..self.waiters.len()).rev() {
             if let Some(answer) = self.answer(&self.waiters[idx]) {
                 self.waiters.swap_remove(idx).answer(answer);
@@ -88,14 +89,28 @@ impl Coordinator {
         }
         let epoch = waiter.epoch?;
         let is_there = self.published >= epoch && (!waiter.durable || self.checkpoints.durable >= epoch);
-        let is_caught_up =
-            waiter.jobs.iter().filter_map(|id| self.jobs.get(id)).all(|job| !self.is_behind(job));
-        (is_there && is_caught_up).then_some(Ok(()))
+        (is_there && !self.has_job_behind(waiter)).then_some(Ok(()))
+    }
+
+    fn has_job_behind(&self, waiter: &Waiter) -> bool {
+        waiter.jobs.iter().filter_map(|id| self.jobs.get(id)).any(|job| self.is_behind(job))
+    }
+
+    /// Whoever waits for jobs that are behind waits for the checkpoint of a later epoch.
+    fn follow_jobs(&mut self) {
+        let behind: Vec<bool> = self.waiters.iter().map(|waiter| self.has_job_behind(waiter)).collect();
+        for (waiter, is_behind) in self.waiters.iter_mut().zip(behind) {
+            if is_behind {
+                waiter.epoch = waiter.epoch.max(Some(self.published.next()));
+            }
+        }
     }
 
     /// Whether no checkpoint that is on its way contains what a waiter waits for.
     fn needs_checkpoint(&self, waiter: &Waiter) -> bool {
-        let Some(epoch) = waiter.epoch.filter(|_| waiter.durable) else { return false };
+        let Some(epoch) = waiter.epoch.filter(|epoch| waiter.durable && *epoch <= self.published) else {
+            return false;
+        };
         let committing = self.checkpoints.committing.max(Some(self.checkpoints.durable));
         let in_flight = self.flight.as_ref().filter(|flight| flight.is_checkpoint).map(|flight| flight.epoch);
         committing.max(in_flight) < Some(epoch)

@@ -160,14 +160,15 @@ impl Runtime {
             running: Mutex::new(None),
         };
         let parts = recovery::Parts { options, tuning, storage, store, clock, events, inbox, shared };
+        let schemas = recovery::inbox_schemas(&jobs);
         let (running, later) = recovery::start(parts, jobs)?;
-        let schemas = running.inbox_schemas.clone();
         *runtime.running.lock() = Some(running);
-        runtime.replay(&schemas, snapshot.inbox_sequence())?;
         if !later.is_empty() {
             let change = Change { add: later, ..Change::default() };
             wait(runtime.apply_unwaited(change))?;
         }
+        // Only now, because records of tables that are not there are dropped.
+        runtime.replay(&schemas, snapshot.inbox_sequence())?;
         Ok(runtime)
     }
 

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | new in the same change | attached from the start | – |
 //! | stored relation | scans it in its first epoch, attached meanwhile | attached |
-//! | source nobody has read yet | attached from the start | attached |
+//! | source that has not begun | attached from the start | attached |
 //! | source | its own reader, attached at the barrier where it has caught up | goes on so, or attached |
 
 use std::sync::Arc;
@@ -402,7 +402,7 @@ impl Builder<'_> {
             self.tuning.chunk_bytes,
         );
         let goes_on = if self.is_new {
-            shared.is_pinned()
+            shared.has_begun()
         } else {
             pump.restore(&self.backend.snapshot().scan_meta(prefix.as_bytes()).map_err(internal)?)?
         };

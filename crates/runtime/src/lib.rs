@@ -27,6 +27,7 @@ mod gate;
 mod inbox_reader;
 mod jobs;
 mod meta;
+
 mod pacing;
 mod partition;
 mod polling;
@@ -36,6 +37,8 @@ mod side;
 mod source;
 mod status;
 mod task;
+#[cfg(test)]
+mod tests;
 mod waiters;
 mod worker;
 

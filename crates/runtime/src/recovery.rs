@@ -49,7 +49,6 @@ pub(crate) struct Parts {
 /// The threads of a database.
 pub(crate) struct Running {
     threads: Vec<JoinHandle<()>>,
-    pub(crate) inbox_schemas: InboxSchemas,
 }
 
 impl Running {
@@ -77,14 +76,10 @@ pub(crate) fn start(
     jobs: Vec<JobDefinition>,
 ) -> Result<(Running, Vec<JobDefinition>), RuntimeError> {
     let snapshot = parts.storage.backend.snapshot();
-    let mut inbox_schemas = InboxSchemas::new();
     let (mut restored, mut failed, mut later) = (Vec::new(), Vec::new(), Vec::new());
     for job in jobs {
         match saved(snapshot.as_ref(), job.id)? {
-            Saved::Restored => {
-                inbox_schemas.extend(inbox_schema(&job));
-                restored.push(job);
-            }
+            Saved::Restored => restored.push(job),
             Saved::New => later.push(job),
             Saved::Failed(reason) => failed.push((job, reason)),
         }
@@ -133,7 +128,7 @@ pub(crate) fn start(
     threads
         .push(spawn("commit".to_owned(), move || committer::run(&checkpoints, &storage, &store, &events))?);
     threads.push(spawn("coordinator".to_owned(), move || coordinator.run())?);
-    Ok((Running { threads, inbox_schemas }, later))
+    Ok((Running { threads }, later))
 }
 
 fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, RuntimeError> {
@@ -152,6 +147,11 @@ fn clock_of(snapshot: &dyn Snapshot) -> Result<i64, RuntimeError> {
         Some(bytes) => ValueReader::new(meta::CLOCK_KEY, &bytes, JOB_VERSION)?.int(),
         None => Ok(i64::MIN),
     }
+}
+
+/// Columns of the inbox rows of all tables.
+pub(crate) fn inbox_schemas(jobs: &[JobDefinition]) -> InboxSchemas {
+    jobs.iter().filter_map(inbox_schema).collect()
 }
 
 fn inbox_schema(job: &JobDefinition) -> Option<(JobId, SchemaRef)> {

@@ -16,6 +16,8 @@ mod backend;
 mod encoding;
 mod epoch;
 mod error;
+mod fence;
+mod file;
 mod inbox;
 mod key_group;
 mod merge;

@@ -19,7 +19,8 @@ use dataflow::{Decoder, FormatOptions, OptionError, OptionSpec, Result};
 use crate::options::{CheckedOptions, optional};
 
 pub(crate) use csv::Framing as CsvFraming;
-pub(crate) use datetime::parse_timestamp;
+pub(crate) use datetime::{parse_date, parse_time, parse_timestamp};
+pub(crate) use value::parse_decimal;
 
 /// The longest record that is read; a longer one becomes a `DecodeError`.
 pub(crate) const RECORD_BYTES_MAX: usize = 16 << 20;

@@ -11,15 +11,35 @@
 //! everything taken in: a group's old row is remembered at its first touch in an epoch and
 //! replaced by its new row at the epoch's end.
 
+mod accumulator;
 mod call;
+mod count;
+mod emission;
+mod exact_float;
+mod extreme;
+mod index;
+mod layout;
+mod operator;
+mod ordered;
+mod resident;
+mod slot_table;
+mod sum_exact;
+mod sum_float;
+mod values;
+
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
+use std::iter;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use dataflow::{BuildContext, ChangelogKind, DataflowError, Operator, OperatorSpec, Result, StateTableSpec};
 
 pub use call::{AggregateCall, AggregateFunction};
+use layout::Layout;
+use operator::AggregateOperator;
 
 /// What the planner decided.
 #[derive(Debug, Clone)]
@@ -73,7 +93,12 @@ impl OperatorSpec for Aggregate {
     }
 
     fn state_tables(&self) -> Vec<StateTableSpec> {
-        Vec::new()
+        // A spec that cannot be laid out is refused when it is built.
+        let Ok(layout) = Layout::new(self) else { return Vec::new() };
+        let groups = StateTableSpec { name: "groups", schema: layout.groups };
+        let values =
+            layout.value_sets.into_iter().map(|set| StateTableSpec { name: "values", schema: set.schema });
+        iter::once(groups).chain(values).collect()
     }
 
     fn state_note(&self) -> Option<String> {
@@ -87,7 +112,13 @@ impl OperatorSpec for Aggregate {
     }
 
     fn build(&self, _ctx: &BuildContext) -> Result<Box<dyn Operator>> {
-        Err(DataflowError::Internal("aggregate".to_owned()))
+        if self.emit_on_window_close && self.window_end.is_none() {
+            return Err(DataflowError::Internal("emit on window close without a window".to_owned()));
+        }
+        if self.window_end.is_some() && self.input_kind == ChangelogKind::Retract {
+            return Err(DataflowError::Internal("a window over changing rows cannot close".to_owned()));
+        }
+        Ok(Box::new(AggregateOperator::new(self, self.output_schema())?))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -191,9 +191,11 @@ impl SourcePump {
         Ok(())
     }
 
-    /// Whether the splits have been listed: then a new follower has to read what was before it.
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.state.lock().is_pinned
+    /// Whether rows have passed (or may at any moment): then a new follower has to read what was
+    /// before it.
+    pub(crate) fn has_begun(&self) -> bool {
+        let state = self.state.lock();
+        state.is_active || state.splits.iter().any(|split| split.position != split.split.start)
     }
 
     fn number(&self, index: usize) -> i64 {

@@ -4,6 +4,8 @@
 //! compared by their text, so that none of them has to be a keyword of sqlparser; expressions,
 //! types and queries are sqlparser's. An error points at the token the parser stopped at.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's tokens list what every database knows")]
+
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
@@ -17,6 +19,10 @@ use crate::statement::QualifiedName;
 
 /// How deep sqlparser may call itself. Depth of brackets is bounded before (see `limits`).
 const RECURSION_LIMIT: usize = 400;
+
+/// Stands where a query has to end: it is no alias and no operator, and no statement has one of
+/// its own any more.
+const END_OF_QUERY: Token = Token::SemiColon;
 
 pub(crate) type Result<T> = std::result::Result<T, SqlError>;
 
@@ -41,7 +47,8 @@ impl<'a> Grammar<'a> {
     pub(crate) fn new(source: Source<'a>) -> Result<Self> {
         limits::check(&source.tokens)?;
         let mut notices = Vec::new();
-        let tokens = table_command::to_select(window_table::to_canonical(source.tokens, &mut notices));
+        let mut tokens = table_command::to_select(window_table::to_canonical(source.tokens, &mut notices));
+        end_queries_at_options(&mut tokens);
         let spans = tokens.iter().map(|token| (column(token.span.start), column(token.span.end))).collect();
         Ok(Self {
             emit_candidates: emit_candidates(&tokens),
@@ -132,6 +139,20 @@ impl<'a> Grammar<'a> {
         if self.at_end() { Ok(()) } else { Err(self.unexpected()) }
     }
 
+    /// Whether `WITH (` is next: see [`end_queries_at_options`].
+    pub(crate) fn at_options(&self) -> bool {
+        *self.peek_token() == END_OF_QUERY
+    }
+
+    /// Takes the `WITH` of `WITH (…)`.
+    pub(crate) fn take_options(&mut self) -> bool {
+        let found = self.at_options();
+        if found {
+            self.advance();
+        }
+        found
+    }
+
     pub(crate) fn if_not_exists(&mut self) -> bool {
         self.take(&["IF", "NOT", "EXISTS"])
     }
@@ -142,19 +163,17 @@ impl<'a> Grammar<'a> {
 
     /// An identifier, folded as PostgreSQL folds: lower case unless quoted.
     pub(crate) fn identifier(&mut self) -> Result<String> {
-        if let Token::Word(word) = self.peek_token() {
-            if word.quote_style.is_some() || !is_reserved(&word.value) {
-                let name = fold(&word.value, word.quote_style);
-                if name.is_empty() {
-                    let kind =
-                        SqlErrorKind::Syntax { message: "zero-length delimited identifier".to_owned() };
-                    return Err(kind.at(self.position()));
-                }
-                self.advance();
-                return Ok(name);
-            }
+        let Token::Word(word) = self.peek_token() else { return Err(self.unexpected()) };
+        if word.quote_style.is_none() && is_reserved(&word.value) {
+            return Err(self.unexpected());
         }
-        Err(self.unexpected())
+        let name = fold(&word.value, word.quote_style);
+        if name.is_empty() {
+            let message = "zero-length delimited identifier".to_owned();
+            return Err(SqlErrorKind::Syntax { message }.at(self.position()));
+        }
+        self.advance();
+        Ok(name)
     }
 
     /// `name` or `schema.name`.
@@ -272,34 +291,36 @@ impl<'a> Grammar<'a> {
         Ok(QueryText { query, text })
     }
 
-    /// A query, and whether an `EMIT` clause follows; then the word `EMIT` is taken. Behind both
-    /// comes the end of the statement, or one of the words `ends`.
+    /// A query, and whether an `EMIT` clause follows; then the word `EMIT` is taken.
     ///
     /// A column, table or alias may be called `emit`, so the clause is looked for only where the
     /// text is no complete query with that name in it.
-    pub(crate) fn query_to_emit(&mut self, ends: &[&str]) -> Result<(QueryText, bool)> {
+    pub(crate) fn query_to_emit(&mut self) -> Result<(QueryText, bool)> {
         let start = self.parser.index();
         let Some(emit) = self.emit_candidates.iter().copied().rfind(|index| *index > start) else {
             return Ok((self.query_with_text()?, false));
         };
-        if let Some(query) = self.try_query_to(ends) {
+        if let Some(query) = self.try_query() {
             return Ok((query, false));
         }
-        // No alias and no operator, so the query must end here.
-        self.edit_tokens(|tokens, _| tokens[emit].token = Token::SemiColon);
+        self.edit_tokens(|tokens, _| tokens[emit].token = END_OF_QUERY);
         let query = self.query_with_text()?;
-        self.expect_token(&Token::SemiColon)?;
+        if self.parser.index() != emit {
+            return Err(self.unexpected());
+        }
+        self.advance();
         Ok((query, true))
     }
 
-    /// Tries to read a query to the end or one of the words; otherwise nothing is taken.
-    fn try_query_to(&mut self, ends: &[&str]) -> Option<QueryText> {
+    /// Tries to read a query with all that belongs to it; otherwise nothing is taken.
+    fn try_query(&mut self) -> Option<QueryText> {
         let index = self.parser.index();
         let notices = self.notices.len();
-        if let Ok(query) = self.query_with_text()
-            && (self.at_end() || ends.iter().any(|word| self.at(&[word])))
+        let query = self.query_with_text().ok();
+        if query.is_some()
+            && (self.at_end() || self.at_options() || self.at(&["WITH"]) || self.at(&["FORMAT"]))
         {
-            return Some(query);
+            return query;
         }
         while self.parser.index() > index {
             self.parser.prev_token();
@@ -401,23 +422,35 @@ fn parser(tokens: Vec<TokenWithSpan>) -> Parser<'static> {
     Parser::new(&HighwaterDialect).with_recursion_limit(RECURSION_LIMIT).with_tokens_with_locations(tokens)
 }
 
+/// Marks the `WITH` of every `WITH (…)`. In PostgreSQL's queries the two never stand together, but
+/// sqlparser would take them for hints of another database.
+fn end_queries_at_options(tokens: &mut [TokenWithSpan]) {
+    for index in 1..tokens.len() {
+        if tokens[index].token == Token::LParen && is_word(&tokens[index - 1].token, "WITH") {
+            tokens[index - 1].token = END_OF_QUERY;
+        }
+    }
+}
+
 /// `EMIT ON` and `EMIT EVERY` outside of brackets, where a clause can begin.
 fn emit_candidates(tokens: &[TokenWithSpan]) -> Vec<usize> {
     let mut depth = 0usize;
     let mut found = Vec::new();
-    for (index, window) in tokens.windows(2).enumerate() {
-        match &window[0].token {
+    for (index, pair) in tokens.windows(2).enumerate() {
+        match &pair[0].token {
             Token::LParen | Token::LBracket => depth += 1,
             Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
-            token if depth == 0 && is_word(token, "EMIT") => {
-                if ["ON", "EVERY"].iter().any(|word| is_word(&window[1].token, word)) {
-                    found.push(index);
-                }
+            token if depth == 0 && is_word(token, "EMIT") && begins_emission(&pair[1].token) => {
+                found.push(index)
             }
             _ => {}
         }
     }
     found
+}
+
+fn begins_emission(token: &Token) -> bool {
+    is_word(token, "ON") || is_word(token, "EVERY")
 }
 
 fn column(location: Location) -> u32 {

@@ -56,7 +56,7 @@ fn body(grammar: &mut Grammar<'_>) -> Result<(QueryText, Option<Emit>)> {
         return Ok((grammar.relation_as_query()?, None));
     }
     grammar.expect(&["AS"])?;
-    let (query, has_emit) = grammar.query_to_emit(&["WITH", "FORMAT"])?;
+    let (query, has_emit) = grammar.query_to_emit()?;
     let emit = if has_emit { Some(emit::parse(grammar)?) } else { None };
     Ok((query, emit))
 }

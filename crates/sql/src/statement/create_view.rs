@@ -58,7 +58,7 @@ pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<Statement> {
     let options = options::parse_with(grammar)?;
     grammar.expect(&["AS"])?;
     if materialized {
-        let (body, has_emit) = grammar.query_to_emit(&["WITH"])?;
+        let (body, has_emit) = grammar.query_to_emit()?;
         let emit = if has_emit { emit::parse(grammar)? } else { Emit::default() };
         no_data(grammar)?;
         return Ok(Statement::CreateMaterializedView(CreateMaterializedView {

@@ -4,6 +4,8 @@
 //! in lower case. `WITH (format = 'json')` and `FORMAT PLAIN ENCODE JSON` are the same, and so are
 //! `'csv.delimiter' = ';'` and `ENCODE CSV (delimiter = ';')`: both end up in [`FormatDefinition`].
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's tokens list what every database knows")]
+
 use std::collections::BTreeMap;
 
 use sqlparser::tokenizer::Token;
@@ -47,7 +49,7 @@ pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<BTreeMap<String, String
 
 /// `WITH (…)`, if it is there.
 pub(crate) fn parse_with(grammar: &mut Grammar<'_>) -> Result<BTreeMap<String, String>> {
-    if grammar.take(&["WITH"]) { parse(grammar) } else { Ok(BTreeMap::new()) }
+    if grammar.take_options() { parse(grammar) } else { Ok(BTreeMap::new()) }
 }
 
 fn key(grammar: &mut Grammar<'_>) -> Result<String> {

@@ -34,7 +34,7 @@ fn a_source_has_columns_watermark_options_and_format() {
     let watermark = source.watermark.unwrap();
     assert_eq!(watermark.column, "dateTime");
     assert_eq!(watermark.expression.to_string(), "\"dateTime\" - INTERVAL '4' SECOND");
-    expect![[]].assert_eq(&format!("{:?} {:?}", source.options, source.format));
+    expect![[r#"{"connector": "file", "follow": "true", "n": "-1", "path": "/x/*.json", "scan.startup.mode": "earliest"} FormatDefinition { format: Some("plain"), encode: Some("csv"), options: {"delimiter": ";", "header": "false"} }"#]].assert_eq(&format!("{:?} {:?}", source.options, source.format));
 }
 
 #[test]
@@ -183,7 +183,95 @@ fn small_statements() {
         "CREATE SCHEMA IF NOT EXISTS s",
     ];
     let all: Vec<String> = texts.iter().map(|text| format!("{text}\n    {}", outcome(text))).collect();
-    expect![[]].assert_eq(&all.join("\n"));
+    expect![[r#"
+        DROP MATERIALIZED VIEW IF EXISTS a, s.b CASCADE
+            Drop(Drop { object: MaterializedView, names: [QualifiedName { schema: None, name: "a", position: 34 }, QualifiedName { schema: Some("s"), name: "b", position: 37 }], if_exists: true, cascade: true })
+        DROP SCHEMA s RESTRICT
+            Drop(Drop { object: Schema, names: [QualifiedName { schema: None, name: "s", position: 13 }], if_exists: false, cascade: false })
+        SHOW TABLES
+            Show(Tables)
+        SHOW MATERIALIZED VIEWS
+            Show(MaterializedViews)
+        SHOW Search_Path
+            Show(Setting("search_path"))
+        SHOW ALL
+            Show(All)
+        SHOW TIME ZONE
+            Show(Setting("timezone"))
+        SHOW TRANSACTION ISOLATION LEVEL
+            Show(Setting("transaction_isolation"))
+        SHOW COLUMNS FROM t
+            Show(Columns(QualifiedName { schema: None, name: "t", position: 19 }))
+        SHOW CREATE MATERIALIZED VIEW v
+            Show(Create(QualifiedName { schema: None, name: "v", position: 31 }))
+        DESCRIBE v
+            Describe(QualifiedName { schema: None, name: "v", position: 10 })
+        DESC v
+            Describe(QualifiedName { schema: None, name: "v", position: 6 })
+        EXPLAIN MATERIALIZED VIEW v
+            ExplainRelation(QualifiedName { schema: None, name: "v", position: 27 })
+        FLUSH
+            Flush { durable: false }
+        FLUSH DURABLE
+            Flush { durable: true }
+        SET DateStyle = ISO, MDY
+            Set { name: "datestyle", value: ["iso", "mdy"], local: false }
+        SET search_path TO a, "B"
+            Set { name: "search_path", value: ["a", "B"], local: false }
+        SET LOCAL statement_timeout = 5000
+            Set { name: "statement_timeout", value: ["5000"], local: true }
+        SET SESSION x.y TO 'z'
+            Set { name: "x.y", value: ["z"], local: false }
+        SET extra_float_digits = -3
+            Set { name: "extra_float_digits", value: ["-3"], local: false }
+        SET TIME ZONE 'Europe/Berlin'
+            Set { name: "timezone", value: ["Europe/Berlin"], local: false }
+        SET TIME ZONE -7
+            Set { name: "timezone", value: ["-7"], local: false }
+        SET TIME ZONE INTERVAL '+01:00' HOUR TO MINUTE
+            Set { name: "timezone", value: ["+01:00"], local: false }
+        SET TIME ZONE LOCAL
+            Reset { name: Some("timezone") }
+        SET NAMES 'utf8'
+            Set { name: "client_encoding", value: ["utf8"], local: false }
+        SET a TO DEFAULT
+            Reset { name: Some("a") }
+        RESET a
+            Reset { name: Some("a") }
+        RESET ALL
+            Reset { name: None }
+        SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY
+            SetTransaction { modes: TransactionModes { isolation: None, read_only: Some(true), deferrable: None }, session: true }
+        SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE
+            SetTransaction { modes: TransactionModes { isolation: Some(RepeatableRead), read_only: Some(false), deferrable: None }, session: false }
+        BEGIN
+            Begin(TransactionModes { isolation: None, read_only: None, deferrable: None })
+        BEGIN WORK
+            Begin(TransactionModes { isolation: None, read_only: None, deferrable: None })
+        START TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE
+            Begin(TransactionModes { isolation: Some(Serializable), read_only: Some(true), deferrable: Some(true) })
+        COMMIT AND NO CHAIN
+            Commit
+        END TRANSACTION
+            Commit
+        ROLLBACK WORK
+            Rollback
+        ABORT
+            Rollback
+        DISCARD ALL
+            Discard { tag: "DISCARD ALL" }
+        DEALLOCATE ALL
+            Discard { tag: "DEALLOCATE ALL" }
+        DEALLOCATE PREPARE p
+            Discard { tag: "DEALLOCATE" }
+        CLOSE ALL
+            Discard { tag: "CLOSE CURSOR ALL" }
+        UNLISTEN *
+            Discard { tag: "UNLISTEN" }
+        LISTEN c
+            Discard { tag: "LISTEN" }
+        CREATE SCHEMA IF NOT EXISTS s
+            CreateSchema { name: "s", if_not_exists: true }"#]].assert_eq(&all.join("\n"));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! State backends: where checkpoints go.
 
 mod encode;
+mod folder;
 mod memory;
+mod rocks;
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -128,7 +131,7 @@ impl Storage {
             None => {
                 Ok(Self { backend: Arc::new(MemoryBackend::default()), inbox: Arc::new(Inbox::in_memory()) })
             }
-            Some(_) => unimplemented!(),
+            Some(path) => folder::open(path, options.memory),
         }
     }
 }

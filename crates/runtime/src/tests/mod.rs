@@ -1,0 +1,129 @@
+//! The runtime as a whole, over sources in memory and both backends.
+
+mod graphs;
+mod jobs;
+mod operators;
+mod source;
+mod tables;
+mod time;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dataflow::JobId;
+use state::{Storage, StorageOptions, TableId, TableSchema, ViewRange};
+
+use self::operators::int_rows;
+use crate::{Change, Clock, JobDefinition, JobState, Runtime, RuntimeError, RuntimeOptions, Tuning};
+
+/// A clock that stands still.
+struct TestClock;
+
+impl Clock for TestClock {
+    fn now(&self) -> i64 {
+        1_000_000_000
+    }
+}
+
+/// A database whose process can crash.
+struct Db {
+    storage: Storage,
+    jobs: BTreeMap<u32, JobDefinition>,
+    runtime: Option<Runtime>,
+    parallelism: usize,
+    tuning: Tuning,
+}
+
+impl Db {
+    fn new(parallelism: usize) -> Self {
+        let tuning = Tuning::default();
+        Self::tuned(parallelism, tuning)
+    }
+
+    fn tuned(parallelism: usize, tuning: Tuning) -> Self {
+        let storage = Storage::open(&StorageOptions { path: None, memory: 64 << 20 }).unwrap();
+        let mut db = Self { storage, jobs: BTreeMap::new(), runtime: None, parallelism, tuning };
+        db.start(parallelism);
+        db
+    }
+
+    fn start(&mut self, parallelism: usize) {
+        self.parallelism = parallelism;
+        let options = RuntimeOptions {
+            parallelism,
+            memory: 256 << 20,
+            epoch_min: Duration::from_millis(1),
+            epoch_max: Duration::from_millis(10),
+            checkpoint_interval: Duration::from_millis(20),
+        };
+        let jobs = self.jobs.values().cloned().collect();
+        let storage = self.storage.clone();
+        self.runtime = Some(
+            Runtime::start_tuned(options, storage, Arc::new(TestClock), jobs, self.tuning.clone()).unwrap(),
+        );
+    }
+
+    /// Ends without a checkpoint and starts again from the last one.
+    fn crash(&mut self, parallelism: usize) {
+        self.runtime = None;
+        self.start(parallelism);
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().unwrap()
+    }
+
+    fn create(&mut self, job: JobDefinition) {
+        self.try_create(job).unwrap();
+    }
+
+    fn try_create(&mut self, job: JobDefinition) -> Result<(), RuntimeError> {
+        self.jobs.insert(job.id.0, job.clone());
+        let change = Change { add: vec![job], ..Change::default() };
+        self.runtime().apply(change).blocking_recv().unwrap()
+    }
+
+    fn drop_job(&mut self, job: u32) {
+        self.jobs.remove(&job);
+        let change = Change {
+            drop: vec![JobId(job)],
+            drop_tables: (0..100).map(|table| TableId(job * 100 + table)).collect(),
+            ..Change::default()
+        };
+        self.runtime().apply(change).blocking_recv().unwrap().unwrap();
+    }
+
+    fn flush(&self) {
+        self.try_flush().unwrap();
+    }
+
+    fn try_flush(&self) -> Result<(), RuntimeError> {
+        self.runtime().flush(false).blocking_recv().unwrap()
+    }
+
+    /// All rows of a job's view.
+    fn view(&self, job: u32) -> Vec<Vec<i64>> {
+        let table = self.jobs[&job].graph.view_table().unwrap();
+        self.rows(table.table, &table.schema)
+    }
+
+    fn rows(&self, table: TableId, schema: &Arc<TableSchema>) -> Vec<Vec<i64>> {
+        let published = self.runtime().published();
+        let batches = published.scan(table, schema, ViewRange::default(), 100);
+        batches.flat_map(|batch| int_rows(&batch.unwrap())).collect()
+    }
+
+    fn state(&self, job: u32) -> JobState {
+        self.runtime().jobs().into_iter().find(|status| status.id == JobId(job)).unwrap().state
+    }
+}
+
+/// Counts by key, as the views should have them.
+fn counted(keys: impl IntoIterator<Item = Vec<i64>>) -> Vec<Vec<i64>> {
+    let mut counts: BTreeMap<Vec<i64>, i64> = BTreeMap::new();
+    for key in keys {
+        *counts.entry(key).or_default() += 1;
+    }
+    counts.into_iter().map(|(key, count)| [key, vec![count]].concat()).collect()
+}
