@@ -21,6 +21,9 @@ const ROOM_BYTES: usize = 1 << 20;
 /// Rows per batch of a state scan.
 const SCAN_ROWS: usize = 8192;
 
+/// An encoded key and its encoded value.
+type Entry = (Box<[u8]>, Box<[u8]>);
+
 /// A task's durable state, and what it has staged in this epoch.
 pub(crate) struct TaskState {
     pub(crate) backend: Arc<dyn StateBackend>,
@@ -241,7 +244,7 @@ impl StateAccess for OperatorState<'_> {
     }
 }
 
-fn decode_entries(table: &StateTable, entries: &[(Box<[u8]>, Box<[u8]>)]) -> Result<RecordBatch> {
+fn decode_entries(table: &StateTable, entries: &[Entry]) -> Result<RecordBatch> {
     let schema = &table.spec.schema;
     let mut columns = decode_keys(schema.key_fields(), entries.iter().map(|(key, _)| key.as_ref()))?;
     columns.extend(decode_rows(schema.value_fields(), entries.iter().map(|(_, value)| value.as_ref()))?);
