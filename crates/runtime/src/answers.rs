@@ -84,7 +84,7 @@ impl Coordinator {
             .jobs
             .values()
             .filter(|job| waiter.fails_with_jobs || waiter.jobs.contains(&job.definition.id));
-        if let Some(failed) = asked.find_map(failure) {
+        if let Some(failed) = asked.find_map(RunningJob::failure) {
             return Some(Err(failed));
         }
         let epoch = waiter.epoch?;
@@ -115,9 +115,4 @@ impl Coordinator {
         let in_flight = self.flight.as_ref().filter(|flight| flight.is_checkpoint).map(|flight| flight.epoch);
         committing.max(in_flight) < Some(epoch)
     }
-}
-
-fn failure(job: &RunningJob) -> Option<RuntimeError> {
-    let reason = job.error.clone()?;
-    Some(RuntimeError::JobFailed { name: job.definition.name.clone(), reason })
 }

@@ -48,13 +48,13 @@ impl InboxReader {
             feed: Mutex::new(feed),
             room: Condvar::new(),
             events,
-            this: this.clone(),
+            this: Weak::clone(this),
         })
     }
 
     /// What a channel wakes when there is room again.
     pub(crate) fn waker(&self) -> Arc<dyn Wake> {
-        Arc::new(RoomSignal(self.this.clone()))
+        Arc::new(RoomSignal(Weak::clone(&self.this)))
     }
 
     pub(crate) fn attach(&self, job: JobId, channels: Vec<Arc<Channel>>, has_inbox: bool) {

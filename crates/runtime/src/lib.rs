@@ -27,6 +27,7 @@ mod gate;
 mod inbox_reader;
 mod jobs;
 mod meta;
+mod rebuild;
 
 mod pacing;
 mod partition;

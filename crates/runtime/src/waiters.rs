@@ -5,9 +5,7 @@ use state::Epoch;
 
 use crate::RuntimeError;
 use crate::events::Reply;
-
-/// What a source has to have read: split names and positions.
-pub(crate) type Reach = Vec<(String, i64)>;
+use crate::source::Reach;
 
 /// A request that is answered when an epoch is there.
 pub(crate) struct Waiter {

@@ -5,9 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, NullBufferBuilder, PrimitiveArray,
-};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::datatypes::{
     DataType, Date32Type, FieldRef, Int16Type, Int32Type, Int64Type, Time64MicrosecondType, TimeUnit,
     TimestampMicrosecondType,
@@ -16,6 +14,7 @@ use dataflow::{DataflowError, Result};
 use state::{EncodedKeys, decode_keys, encode_keys};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::accumulator::nulls_where_not;
 use super::slot_table::{SlotTable, is_none, tag_of};
 
 /// What an entry of the table costs for each key, on average between half full and a quarter.
@@ -140,6 +139,7 @@ impl<const K: usize> WordIndex<K> {
         slot
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a few of the many types of Arrow")]
     fn gather(&mut self, columns: &[ArrayRef], rows: usize) -> Result<()> {
         self.batch.clear();
         self.batch.resize(rows, WordKey { words: [0; K], nulls: 0 });
@@ -239,11 +239,11 @@ impl<const K: usize> KeyIndex for WordIndex<K> {
 }
 
 impl<const K: usize> WordIndex<K> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a few of the many types of Arrow")]
     fn column(&self, place: usize, of: &DataType, slots: &[u32]) -> Result<ArrayRef> {
         let words = || slots.iter().map(|&slot| self.keys[slot as usize].words[place]);
-        let mut nulls = NullBufferBuilder::new(slots.len());
-        slots.iter().for_each(|&slot| nulls.append(self.keys[slot as usize].nulls & (1 << place) == 0));
-        let nulls = nulls.finish();
+        let nulls =
+            nulls_where_not(slots.len(), |row| self.keys[slots[row] as usize].nulls & (1 << place) == 0);
         // The words came from values of this type, so they fit.
         Ok(match of {
             DataType::Boolean => Arc::new(BooleanArray::new(words().map(|word| word != 0).collect(), nulls)),

@@ -26,11 +26,9 @@ pub(super) fn errors_table(job: u32) -> TableId {
     TableId(job * 100 + 2)
 }
 
-pub(super) fn definition(
-    id: u32,
-    kind: JobKind,
-    vertices: Vec<(Vec<VertexInput>, Vec<Arc<dyn OperatorSpec>>)>,
-) -> JobDefinition {
+type Chain = Vec<Arc<dyn OperatorSpec>>;
+
+pub(super) fn definition(id: u32, kind: JobKind, vertices: Vec<(Vec<VertexInput>, Chain)>) -> JobDefinition {
     let mut operators = 0;
     let vertices = vertices.into_iter().enumerate().map(|(idx, (inputs, chain))| {
         let chain = chain.into_iter().map(|spec| {
@@ -51,6 +49,15 @@ pub(super) fn definition(
 
 /// A source whose watermark is the event time less a delay.
 pub(super) fn source(id: u32, source: &TestSource, delay: Option<i64>) -> JobDefinition {
+    source_with(id, source, delay, None)
+}
+
+pub(super) fn source_with(
+    id: u32,
+    source: &TestSource,
+    delay: Option<i64>,
+    idle_timeout: Option<i64>,
+) -> JobDefinition {
     let schema = source_schema();
     let watermark = delay.map(|delay| WatermarkSpec {
         column: 1,
@@ -68,7 +75,7 @@ pub(super) fn source(id: u32, source: &TestSource, delay: Option<i64>) -> JobDef
         source: Arc::new(source.clone()),
         schema,
         watermark,
-        idle_timeout: None,
+        idle_timeout,
         future_max: None,
     };
     definition(id, JobKind::Source, vec![(vec![VertexInput::Source(Arc::new(spec))], vec![])])
@@ -94,15 +101,7 @@ pub(super) fn keyed(job: u32, names: &[&str], key_len: usize) -> Materialize {
     let output = int_schema(names);
     let schema = Arc::new(TableSchema { columns: Arc::clone(&output), key_len });
     let table = ViewTableSpec { table: view_table(job), schema, output: (0..names.len()).collect() };
-    Materialize { table, output, multiset: false }
-}
-
-pub(super) fn multiset(job: u32, names: &[&str]) -> Materialize {
-    let output = int_schema(names);
-    let columns = int_schema(&[names, &["$count"]].concat());
-    let schema = Arc::new(TableSchema { columns, key_len: names.len() });
-    let table = ViewTableSpec { table: view_table(job), schema, output: (0..names.len()).collect() };
-    Materialize { table, output, multiset: true }
+    Materialize { table, output }
 }
 
 /// `SELECT k, count(*) … GROUP BY k` over a source.
@@ -165,10 +164,15 @@ pub(super) fn count_over(id: u32, upstream: &JobDefinition, key: usize) -> JobDe
 
 /// A table of (k, v) with key k.
 pub(super) fn table(id: u32) -> JobDefinition {
+    table_behind(id, vec![])
+}
+
+/// A table whose rows pass some operators first.
+pub(super) fn table_behind(id: u32, chain: Chain) -> JobDefinition {
     let input = VertexInput::Inbox { job: JobId(id), schema: int_schema(&["k", "v"]) };
     definition(
         id,
         JobKind::Table,
-        vec![(vec![input], vec![]), (vec![hash(0, &[0])], vec![Arc::new(keyed(id, &["k", "v"], 1))])],
+        vec![(vec![input], chain), (vec![hash(0, &[0])], vec![Arc::new(keyed(id, &["k", "v"], 1))])],
     )
 }

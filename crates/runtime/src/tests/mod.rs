@@ -9,64 +9,92 @@ mod time;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use dataflow::JobId;
 use state::{Storage, StorageOptions, TableId, TableSchema, ViewRange};
+use tempfile::TempDir;
 
 use self::operators::int_rows;
 use crate::{Change, Clock, JobDefinition, JobState, Runtime, RuntimeError, RuntimeOptions, Tuning};
 
-/// A clock that stands still.
-struct TestClock;
+/// A clock that stands still unless it is moved.
+struct TestClock(AtomicI64);
 
 impl Clock for TestClock {
     fn now(&self) -> i64 {
-        1_000_000_000
+        self.0.load(Ordering::SeqCst)
     }
 }
 
 /// A database whose process can crash.
 struct Db {
-    storage: Storage,
+    /// Where `RocksDB` is; else the memory backend outlives the runtime.
+    folder: Option<TempDir>,
+    storage: Option<Storage>,
+    clock: Arc<dyn Clock>,
     jobs: BTreeMap<u32, JobDefinition>,
     runtime: Option<Runtime>,
-    parallelism: usize,
     tuning: Tuning,
+    memory: usize,
+}
+
+fn test_clock() -> Arc<dyn Clock> {
+    Arc::new(TestClock(AtomicI64::new(1_000_000_000)))
 }
 
 impl Db {
     fn new(parallelism: usize) -> Self {
-        let tuning = Tuning::default();
+        let tuning = Tuning { retry_after: Duration::from_secs(3600), ..Tuning::default() };
         Self::tuned(parallelism, tuning)
     }
 
+    fn on_disk(parallelism: usize) -> Self {
+        let folder = Some(tempfile::tempdir().unwrap());
+        Self::with(parallelism, Tuning::default(), folder, test_clock(), 256 << 20)
+    }
+
     fn tuned(parallelism: usize, tuning: Tuning) -> Self {
-        let storage = Storage::open(&StorageOptions { path: None, memory: 64 << 20 }).unwrap();
-        let mut db = Self { storage, jobs: BTreeMap::new(), runtime: None, parallelism, tuning };
+        Self::with(parallelism, tuning, None, test_clock(), 256 << 20)
+    }
+
+    fn with(
+        parallelism: usize,
+        tuning: Tuning,
+        folder: Option<TempDir>,
+        clock: Arc<dyn Clock>,
+        memory: usize,
+    ) -> Self {
+        let (storage, runtime, jobs) = (None, None, BTreeMap::new());
+        let mut db = Self { folder, storage, clock, jobs, runtime, tuning, memory };
         db.start(parallelism);
         db
     }
 
     fn start(&mut self, parallelism: usize) {
-        self.parallelism = parallelism;
         let options = RuntimeOptions {
             parallelism,
-            memory: 256 << 20,
+            memory: self.memory,
             epoch_min: Duration::from_millis(1),
             epoch_max: Duration::from_millis(10),
             checkpoint_interval: Duration::from_millis(20),
         };
         let jobs = self.jobs.values().cloned().collect();
-        let storage = self.storage.clone();
-        self.runtime = Some(
-            Runtime::start_tuned(options, storage, Arc::new(TestClock), jobs, self.tuning.clone()).unwrap(),
-        );
+        let path = self.folder.as_ref().map(|folder| folder.path().join("data"));
+        let open = || Storage::open(&StorageOptions { path, memory: 64 << 20 }).unwrap();
+        let storage = self.storage.get_or_insert_with(open).clone();
+        let clock = Arc::clone(&self.clock);
+        self.runtime =
+            Some(Runtime::start_tuned(options, storage, clock, jobs, self.tuning.clone()).unwrap());
     }
 
     /// Ends without a checkpoint and starts again from the last one.
     fn crash(&mut self, parallelism: usize) {
         self.runtime = None;
+        if self.folder.is_some() {
+            self.storage = None;
+        }
         self.start(parallelism);
     }
 
@@ -96,6 +124,23 @@ impl Db {
 
     fn flush(&self) {
         self.try_flush().unwrap();
+    }
+
+    /// Flushes until it says which job has failed.
+    fn wait_for_failure(&self) -> RuntimeError {
+        loop {
+            if let Err(error) = self.try_flush() {
+                return error;
+            }
+        }
+    }
+
+    /// Waits until nothing is failed or behind.
+    fn wait_for_health(&self) {
+        let is_well = |state| matches!(state, JobState::Running | JobState::Finished);
+        while !self.runtime().jobs().iter().all(|job| is_well(job.state)) {
+            std::thread::yield_now();
+        }
     }
 
     fn try_flush(&self) -> Result<(), RuntimeError> {

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
@@ -181,12 +182,11 @@ impl Operator for CountOperator {
     }
 }
 
-/// Stores rows as a view: keyed by the first columns, or as a multiset.
+/// Stores rows as a view, keyed by the first columns.
 #[derive(Debug, Clone)]
 pub(super) struct Materialize {
     pub(super) table: ViewTableSpec,
     pub(super) output: SchemaRef,
-    pub(super) multiset: bool,
 }
 
 spec!(
@@ -196,7 +196,7 @@ spec!(
     |spec: &Materialize, _: &BuildContext| -> Result<Box<dyn Operator>> {
         let table = &spec.table;
         Ok(Box::new(MaterializeOperator {
-            writer: ViewWriter::new(table.table, Arc::clone(&table.schema), spec.multiset),
+            writer: ViewWriter::new(table.table, Arc::clone(&table.schema), false),
             spec: spec.clone(),
         }))
     },
@@ -266,11 +266,44 @@ impl Operator for Window {
     }
 }
 
+/// Passes rows on and asks for an epoch every so often.
+#[derive(Debug, Clone)]
+pub(super) struct Alarm {
+    pub(super) every: i64,
+    pub(super) rung: Arc<AtomicI64>,
+    pub(super) schema: SchemaRef,
+}
+
+spec!(Alarm, |spec: &Alarm| Arc::clone(&spec.schema), ChangelogKind::Append, |spec: &Alarm,
+                                                                              _: &BuildContext|
+ -> Result<
+    Box<dyn Operator>,
+> {
+    Ok(Box::new(spec.clone()))
+});
+
+impl Operator for Alarm {
+    fn on_batch(&mut self, _input: usize, batch: ChangeBatch, ctx: &mut OperatorContext<'_>) -> Result<()> {
+        ctx.emit(batch);
+        Ok(())
+    }
+
+    fn on_epoch_end(&mut self, end: &EpochEnd, _ctx: &mut OperatorContext<'_>) -> Result<Progress> {
+        self.rung.store(end.now, Ordering::SeqCst);
+        Ok(Progress::Done)
+    }
+
+    fn wake_at(&self) -> Option<i64> {
+        Some(self.rung.load(Ordering::SeqCst) + self.every)
+    }
+}
+
 /// Passes rows on; fails or panics when it sees a value.
 #[derive(Debug, Clone)]
 pub(super) struct FailOn {
     pub(super) value: i64,
     pub(super) panics: bool,
+    pub(super) is_armed: Arc<AtomicBool>,
     pub(super) schema: SchemaRef,
 }
 
@@ -284,7 +317,8 @@ spec!(FailOn, |spec: &FailOn| Arc::clone(&spec.schema), ChangelogKind::Append, |
 
 impl Operator for FailOn {
     fn on_batch(&mut self, _input: usize, batch: ChangeBatch, ctx: &mut OperatorContext<'_>) -> Result<()> {
-        if int_rows(&batch.rows).iter().any(|row| row[0] == self.value) {
+        let is_armed = self.is_armed.load(Ordering::SeqCst);
+        if is_armed && int_rows(&batch.rows).iter().any(|row| row[0] == self.value) {
             assert!(!self.panics, "as asked");
             return Err(DataflowError::Internal("as asked".to_owned()));
         }

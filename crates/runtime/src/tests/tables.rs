@@ -1,13 +1,14 @@
 //! Tables: DML is durable when acknowledged and atomic when seen.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::Int64Array;
 use state::{InboxChange, InboxRecord};
 
 use super::Db;
-use super::graphs::{count_over, table};
-use super::operators::{int_batch, int_schema};
+use super::graphs::{count_over, table, table_behind};
+use super::operators::{FailOn, int_batch, int_schema};
 
 fn change(job: u32, rows: &[(i64, i64)], diff: i64) -> InboxChange {
     let values: Vec<Vec<i64>> = rows.iter().map(|(k, v)| vec![*k, *v]).collect();
@@ -79,4 +80,34 @@ fn a_transaction_over_two_tables_shows_in_one_epoch() {
     }
     thread.join().unwrap();
     assert_eq!(db.view(1).len(), 500);
+}
+
+#[test]
+fn a_failed_table_loses_nothing_and_the_others_go_on() {
+    let mut db = Db::on_disk(2);
+    let is_armed = Arc::new(AtomicBool::new(true));
+    let schema = int_schema(&["k", "v"]);
+    let fail = FailOn { value: 99, panics: true, is_armed: Arc::clone(&is_armed), schema };
+    db.create(table_behind(1, vec![Arc::new(fail)]));
+    db.create(table(2));
+    db.create(count_over(3, &table(2), 1));
+    db.write(vec![change(1, &[(1, 1)], 1), change(2, &[(1, 1)], 1)]);
+    db.runtime().flush(true).blocking_recv().unwrap().unwrap();
+    db.write(vec![change(1, &[(99, 1)], 1), change(2, &[(2, 1)], 1)]);
+    db.wait_for_failure();
+    // Checkpoints of the healthy tables go on.
+    for n in 3..50 {
+        let sequence = db.write(vec![change(1, &[(n, 1)], 1), change(2, &[(n, 1)], 1)]);
+        db.wait_for(sequence);
+    }
+    assert_eq!(db.view(3), vec![vec![1, 49]]);
+    db.runtime().shutdown();
+    is_armed.store(false, Ordering::SeqCst);
+    for parallelism in [3, 1] {
+        db.crash(parallelism);
+        db.wait_for_health();
+        assert_eq!(db.view(2).len(), 49);
+        assert_eq!(db.view(1).len(), 49);
+        assert_eq!(db.view(3), vec![vec![1, 49]]);
+    }
 }

@@ -1,12 +1,14 @@
 //! Event time: what is late, where watermarks stand, what goes to `$errors`.
 
-use dataflow::{SideTables, Watermark};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::Db;
-use super::graphs::{count_by_window, errors_table, late_table, source};
+use dataflow::{JobId, SideTables, Watermark};
+
+use super::graphs::{count_by_window, errors_table, late_table, source, source_with};
 use super::source::{BAD, Row, TestSource};
-use crate::JobState;
-use dataflow::JobId;
+use super::{Db, TestClock};
+use crate::{Clock, JobState, Tuning};
 
 /// Event times that jump back and forth, by a fixed rule.
 fn jumping(rows: u64) -> Vec<Row> {
@@ -102,6 +104,34 @@ fn the_watermark_is_the_minimum_over_the_splits() {
     db.flush();
     assert_eq!(db.watermark(2), Watermark(95));
     assert_eq!(db.late(2), vec![0]);
+}
+
+#[test]
+fn an_idle_split_no_longer_holds_the_watermark_back() {
+    let clock = Arc::new(TestClock(AtomicI64::new(0)));
+    let growing = TestSource::new(vec![vec![(0, Some(100), 0)], vec![(0, Some(70), 0)]], false);
+    let shared: Arc<dyn Clock> = Arc::<TestClock>::clone(&clock);
+    let mut db = Db::with(2, Tuning::default(), None, shared, 256 << 20);
+    db.create(source_with(1, &growing, Some(5), Some(1_000_000)));
+    db.create(count_by_window(2, 1, 10));
+    db.flush();
+    assert_eq!(db.watermark(2), Watermark(65));
+    clock.0.store(2_000_000, Ordering::SeqCst);
+    growing.push(0, &[(0, Some(200), 0)]);
+    db.flush();
+    assert_eq!(db.watermark(2), Watermark(195));
+    // Back from idleness it begins at the watermark of the source: the first row is late.
+    growing.push(1, &[(0, Some(80), 0), (0, Some(300), 0)]);
+    growing.push(0, &[(0, Some(300), 0)]);
+    db.flush();
+    assert_eq!(db.watermark(2), Watermark(295));
+    assert_eq!(db.late(2), vec![1]);
+    // A later reader is told so by the split log.
+    db.create(count_by_window(3, 1, 10));
+    assert_eq!(db.late(3), vec![1]);
+    db.crash(1);
+    db.create(count_by_window(4, 1, 10));
+    assert_eq!(db.late(4), vec![1]);
 }
 
 #[test]

@@ -20,8 +20,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rocksdb::{DB, DBRecoveryMode};
+use parking_lot::Mutex;
+use rocksdb::{DB, DBRecoveryMode, InfoLogger, LogLevel};
 use tracing::warn;
 
 use super::rocks::{ChainEntry, DatabaseOptions, Family, fault_of, read_chain};
@@ -45,6 +47,9 @@ pub(super) struct Verified {
 /// afterwards; when the database is refused, it becomes `evidence` (the first one is kept).
 pub(super) fn verify(database: &Path, links: &Path, evidence: &Path, fenced: Epoch) -> Result<Verified> {
     file::remove_folder_if_there(links)?;
+    if !database.is_dir() {
+        return Err(StateError::damaged(database, format!("it is missing; {ADVICE}")));
+    }
     link_files(database, links)?;
     let verdict = judge_links(links, fenced);
     if verdict.is_err() && !evidence.exists() {
@@ -89,17 +94,18 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn rocksdb(error: &rocksdb::Error, links: &Path) -> Self {
+    fn rocksdb(error: &rocksdb::Error, diary: &Diary) -> Self {
         let reason = error.to_string();
-        let file = file_named_in(&reason).or_else(|| log_dropped_in(links));
+        let file = file_named_in(&reason).or_else(|| diary.log_dropped());
         Self::RocksDb { reason, file }
     }
 
     fn reason(&self) -> &str {
         match self {
-            Self::RocksDb { reason, .. } | Self::Missing(reason) | Self::Short(reason) | Self::OldFence(reason) => {
-                reason
-            }
+            Self::RocksDb { reason, .. }
+            | Self::Missing(reason)
+            | Self::Short(reason)
+            | Self::OldFence(reason) => reason,
         }
     }
 
@@ -116,9 +122,12 @@ impl Refusal {
 }
 
 fn open_and_judge(links: &Path, recovery: DBRecoveryMode, fenced: Epoch) -> Result<ChainEntry, Refusal> {
-    let refused = |error| Refusal::rocksdb(&error, links);
-    let options = DatabaseOptions::new(MEMORY, recovery);
-    let db = DB::open_cf_descriptors_read_only(&options.database, links, options.families(), false).map_err(refused)?;
+    let diary = Diary::default();
+    let refused = |error| Refusal::rocksdb(&error, &diary);
+    let mut options = DatabaseOptions::new(MEMORY, recovery);
+    options.database.set_info_logger(diary.logger());
+    let db = DB::open_cf_descriptors_read_only(&options.database, links, options.families(), false)
+        .map_err(refused)?;
     let mut chains = Vec::new();
     for family in Family::ALL {
         let name = family.name();
@@ -193,16 +202,35 @@ fn file_named_in(message: &str) -> Option<String> {
     let words = message.split(|c: char| !(c.is_ascii_alphanumeric() || "._-/".contains(c)));
     let mut names = words.filter_map(|word| word.trim_end_matches('.').rsplit('/').next());
     let is_file = |name: &&str| {
-        name.ends_with(".sst") || name.ends_with(".log") || name.starts_with("MANIFEST-") || *name == "CURRENT"
+        name.ends_with(".sst")
+            || name.ends_with(".log")
+            || name.starts_with("MANIFEST-")
+            || *name == "CURRENT"
     };
     names.find(is_file).map(str::to_owned)
 }
 
-/// The log that `RocksDB` last wanted to drop a part of. Its errors about logs name no file, but
-/// its own diary does.
-fn log_dropped_in(links: &Path) -> Option<String> {
-    let diary = fs::read_to_string(links.join("LOG")).ok()?;
-    diary.lines().rev().filter(|line| line.contains(": dropping ")).find_map(file_named_in)
+/// What `RocksDB` warns of while it opens. Its errors about logs name no file, its warnings do.
+#[derive(Clone, Default)]
+struct Diary {
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Diary {
+    fn logger(&self) -> InfoLogger {
+        let lines = Arc::clone(&self.lines);
+        InfoLogger::new_callback_logger(LogLevel::Warn, move |_, line| lines.lock().push(line.to_owned()))
+    }
+
+    /// The log of which a part was to be dropped.
+    fn log_dropped(&self) -> Option<String> {
+        self.lines
+            .lock()
+            .iter()
+            .rev()
+            .filter(|line| line.contains(": dropping "))
+            .find_map(|line| file_named_in(line))
+    }
 }
 
 fn current_manifest(database: &Path) -> Option<PathBuf> {
@@ -257,7 +285,8 @@ mod tests {
 
     #[test]
     fn the_file_in_a_message_is_found() {
-        let sst = "Corruption: block checksum mismatch: stored = 1  in /data/verify/000012.sst offset 0 size 31";
+        let sst =
+            "Corruption: block checksum mismatch: stored = 1  in /data/verify/000012.sst offset 0 size 31";
         assert_eq!(file_named_in(sst).as_deref(), Some("000012.sst"));
         let wal = "Corruption: Missing WAL with log number: 8 in /data/verify/000008.log.";
         assert_eq!(file_named_in(wal).as_deref(), Some("000008.log"));

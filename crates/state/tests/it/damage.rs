@@ -302,14 +302,14 @@ fn a_damaged_table_file_is_never_read_wrongly() {
 fn a_missing_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let database = database(folder.path(), Size::Small, 2);
-    for name in ["CURRENT", "."] {
+    for name in ["rocksdb/CURRENT", "rocksdb"] {
         let image = tempfile::tempdir().unwrap();
         database.crash_image(image.path());
-        let path = image.path().join("rocksdb").join(name);
-        if name == "CURRENT" {
-            fs::remove_file(path).unwrap()
-        } else {
+        let path = image.path().join(name);
+        if path.is_dir() {
             fs::remove_dir_all(path).unwrap()
+        } else {
+            fs::remove_file(path).unwrap()
         }
         assert!(matches!(answer(image.path(), 2, Size::Small), Answer::Refused(_)));
     }

@@ -120,7 +120,15 @@ impl Database {
 
     /// A copy of the folder as a crash at this moment would leave it: nothing is closed first.
     pub(crate) fn crash_image(&self, to: &Path) {
-        copy_folder(&self.path, to);
+        // Flushes and compactions go on: only a copy during which no file came, grew or went is
+        // what the disk held at one moment.
+        loop {
+            let before = sizes(&self.path);
+            if try_copy_folder(&self.path, to).is_ok() && sizes(&self.path) == before {
+                return;
+            }
+            fs::remove_dir_all(to).unwrap();
+        }
     }
 
     pub(crate) fn size(&self) -> Size {
@@ -191,16 +199,31 @@ pub(crate) fn on_both_backends(test: impl Fn(&Storage)) {
 }
 
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
+    try_copy_folder(from, to).unwrap();
+}
+
+fn try_copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
         let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_folder(&entry.path(), &to);
+        if entry.file_type()?.is_dir() {
+            try_copy_folder(&entry.path(), &to)?;
         } else {
-            fs::copy(entry.path(), to).unwrap();
+            fs::copy(entry.path(), to)?;
         }
     }
+    Ok(())
+}
+
+/// Names and sizes of the files of a data folder.
+fn sizes(folder: &Path) -> Vec<(PathBuf, u64)> {
+    let database = files(&folder.join("rocksdb"), "");
+    let sizes = database.into_iter().map(|path| {
+        let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        (path, size)
+    });
+    sizes.collect()
 }
 
 /// Files of a folder with this ending, in the order of their names.
