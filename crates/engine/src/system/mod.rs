@@ -224,8 +224,6 @@ fn array<'a>(column: ColumnType, data: impl Iterator<Item = Option<&'a Datum>> +
         ColumnType::Float4 => {
             Arc::new(integers(Some(0)).into_iter().map(|value| value.map(|value| value as f32)).collect::<Float32Array>())
         }
-            Arc::new(integers(Some(0)).into_iter().map(|value| value.map(|value| value as f64)).collect::<Float64Array>())
-        }
         ColumnType::Timestamp => Arc::new(TimestampMicrosecondArray::from(integers(None))),
         ColumnType::Timestamptz => Arc::new(TimestampMicrosecondArray::from(integers(None)).with_timezone("UTC")),
         ColumnType::Bool => {
