@@ -283,7 +283,7 @@ fn memory_holds_exactly_its_checkpoints() {
 
 #[test]
 fn rocksdb_holds_exactly_its_checkpoints() {
-    check_backend(20, |check| {
+    check_backend(8, |check| {
         let folder = tempfile::tempdir().unwrap();
         check(open(folder.path()).unwrap().backend.as_ref())
     });
