@@ -4,6 +4,7 @@
 mod backend;
 mod damage;
 mod fixture;
+mod history;
 mod inbox;
 mod model;
 mod restart;
