@@ -7,7 +7,10 @@ use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
 /// Why one row could not be processed, in the words a user sees in `$errors`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+///
+/// Functions of ours return it inside `DataFusionError::External`; it then reaches the user as is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{message}")]
 pub struct RowError {
     /// Five-character SQLSTATE, e.g. `22012` for a division by zero.
     pub sqlstate: &'static str,

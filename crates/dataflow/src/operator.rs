@@ -13,11 +13,12 @@
 //! *multiset* of rows it got in that epoch: never of their order, batching or parallelism.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use state::{Epoch, KeyGroupRange, Published, Run, TableChanges, TableId, TableSchema};
 
 use crate::{ChangeBatch, ChangelogKind, Result, RowError, RowOrigin, Watermark};
@@ -236,12 +237,45 @@ pub trait StateAccess {
         table: usize,
         upper: Option<&ArrayRef>,
     ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send + '_>>;
+    /// All rows of a state table whose first key columns are one of `prefixes`, in no particular
+    /// order; [`Found::key_idx`] says which. No column: every row of the table.
+    ///
+    /// This default reads the whole table; a backend that can seek should not.
+    fn scan_prefixes(&self, table: usize, prefixes: &[ArrayRef]) -> Result<Found> {
+        find_prefixes(self.scan(table, None)?, prefixes)
+    }
     /// Stages changes of a state table for the current checkpoint.
     fn hand_over(&mut self, table: usize, changes: TableChanges) -> Result<()>;
     /// The last published content of all views: for this job, the end of the previous epoch.
     fn published(&self) -> Arc<Published>;
     /// Publishes a view table's changes of this epoch.
     fn publish(&mut self, table: TableId, run: Run) -> Result<()>;
+}
+
+/// The rows of a scan whose first columns are one of `prefixes`.
+fn find_prefixes(
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    prefixes: &[ArrayRef],
+) -> Result<Found> {
+    let wanted = state::encode_keys(prefixes, prefixes.first().map_or(1, |column| column.len()))?;
+    let wanted: HashMap<&[u8], u32> = (0..wanted.len()).map(|row| (wanted.get(row), row as u32)).collect();
+    let (mut found, mut key_idx) = (Vec::new(), Vec::new());
+    let mut schema = Arc::new(Schema::empty());
+    for batch in batches {
+        let batch = batch?;
+        schema = batch.schema();
+        let keys = state::encode_keys(&batch.columns()[..prefixes.len()], batch.num_rows())?;
+        let mut rows = Vec::new();
+        for row in 0..batch.num_rows() {
+            if let Some(&key) = wanted.get(keys.get(row)) {
+                rows.push(row as u32);
+                key_idx.push(key);
+            }
+        }
+        found.push(arrow::compute::take_record_batch(&batch, &UInt32Array::from(rows))?);
+    }
+    let rows = arrow::compute::concat_batches(&schema, &found)?;
+    Ok(Found { rows, key_idx: UInt32Array::from(key_idx) })
 }
 
 /// What an operator works with during one call.

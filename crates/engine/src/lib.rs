@@ -1,5 +1,38 @@
 //! The embeddable database: [`Engine`] and [`Session`].
+//!
+//! ```text
+//!  Session ── parse ─► execute/<statement> ─┬─ queries ──► planner ─► batch/ (tables at one instant) ─► Rows
+//!                                           ├─ DML ──────► dml/ (writes, commit) ─► Runtime::write
+//!                                           └─ DDL ──────► planner, catalog ─► Runtime::apply ─► Live
+//! ```
+//!
+//! **Invariant.** A statement sees one [`state::Published`], that is one instant of all views, and
+//! one catalog; both are values that nobody changes under it.
 
-mod api;
+#![warn(missing_docs)]
 
-pub use api::{Engine, EngineOptions, Output, Prepared, Rows, Session, StatementKind};
+mod engine;
+mod output;
+mod session;
+
+mod batch;
+mod dml;
+mod execute;
+mod functions;
+mod information_schema;
+mod pg_catalog;
+mod system;
+
+mod error;
+mod live;
+mod parameters;
+mod point_read;
+mod rewrite;
+mod settings;
+mod startup;
+mod transaction;
+mod workers;
+
+pub use engine::{Engine, EngineOptions};
+pub use output::{Output, Prepared, Rows, StatementKind};
+pub use session::Session;

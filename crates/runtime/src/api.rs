@@ -1,21 +1,19 @@
-//! PLACEHOLDER. What the engine asks of the runtime.
+//! What the engine asks of the runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dataflow::{JobGraph, JobId, JobKind};
-use state::{InboxRecord, Published, Storage, TableId};
+use parking_lot::Mutex;
+use state::{Inbox, InboxRecord, Published, Storage, TableId, ViewStore};
 use tokio::sync::oneshot;
 
-/// Wall time. The only clock below `server` and `connectors`.
-pub trait Clock: Send + Sync {
-    /// Microseconds since 1970-01-01 UTC.
-    fn now(&self) -> i64;
-}
-
-/// The machine's clock.
-#[derive(Debug, Default)]
-pub struct SystemClock;
+use crate::clock::Clock;
+use crate::committer;
+use crate::events::{Events, Request};
+use crate::inbox_reader::InboxReader;
+use crate::recovery::{self, Running};
+use crate::status::Shared;
 
 /// How to run.
 #[derive(Debug, Clone)]
@@ -30,6 +28,23 @@ pub struct RuntimeOptions {
     pub epoch_max: Duration,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
+}
+
+/// Sizes that are right for every database; tests make them small.
+#[derive(Debug, Clone)]
+pub(crate) struct Tuning {
+    /// Bytes a channel holds before its sender waits.
+    pub(crate) channel_bytes: usize,
+    /// Bytes of records decoded at a time.
+    pub(crate) chunk_bytes: usize,
+    /// Wait before a failed job is first tried again.
+    pub(crate) retry_after: Duration,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { channel_bytes: 4 << 20, chunk_bytes: 512 << 10, retry_after: Duration::from_secs(1) }
+    }
 }
 
 /// A job to run.
@@ -103,7 +118,15 @@ pub enum RuntimeError {
 }
 
 /// A running set of jobs over one storage.
-pub struct Runtime {}
+pub struct Runtime {
+    store: Arc<ViewStore>,
+    log: Arc<Inbox>,
+    inbox: Arc<InboxReader>,
+    events: Arc<Events>,
+    shared: Arc<Shared>,
+    /// `None` once ended.
+    running: Mutex<Option<Running>>,
+}
 
 impl Runtime {
     /// Restores and runs `jobs` (in dependency order; empty for a new database) from the last
@@ -114,51 +137,160 @@ impl Runtime {
         clock: Arc<dyn Clock>,
         jobs: Vec<JobDefinition>,
     ) -> Result<Self, RuntimeError> {
-        let _ = (options, storage, clock, jobs);
-        unimplemented!()
+        Self::start_tuned(options, storage, clock, jobs, Tuning::default())
+    }
+
+    pub(crate) fn start_tuned(
+        options: RuntimeOptions,
+        storage: Storage,
+        clock: Arc<dyn Clock>,
+        jobs: Vec<JobDefinition>,
+        tuning: Tuning,
+    ) -> Result<Self, RuntimeError> {
+        let events = Arc::new(Events::default());
+        let snapshot = storage.backend.snapshot();
+        let store = Arc::new(ViewStore::new(Arc::clone(&snapshot)));
+        let inbox = InboxReader::new(snapshot.inbox_sequence(), Arc::clone(&events));
+        let shared = Arc::new(Shared::default());
+        shared.set_published(snapshot.inbox_sequence());
+        let log = Arc::clone(&storage.inbox);
+        let runtime = Self {
+            store: Arc::clone(&store),
+            log,
+            inbox: Arc::clone(&inbox),
+            events: Arc::clone(&events),
+            shared: Arc::clone(&shared),
+            running: Mutex::new(None),
+        };
+        let parts = recovery::Parts { options, tuning, storage, store, clock, events, inbox, shared };
+        let replay = recovery::Replay::new(snapshot.as_ref(), &jobs)?;
+        let (running, later) = recovery::start(parts, jobs)?;
+        *runtime.running.lock() = Some(running);
+        if !later.is_empty() {
+            let change = Change { add: later, ..Change::default() };
+            wait(runtime.apply_unwaited(change))?;
+        }
+        // Only now, because records of tables that are not there are dropped.
+        runtime.replay(&replay)?;
+        Ok(runtime)
+    }
+
+    /// Hands the tables what was acknowledged behind the checkpoint, and waits until it shows.
+    fn replay(&self, replay: &recovery::Replay) -> Result<(), RuntimeError> {
+        let schema_of = |job: u32| replay.schema_of(JobId(job));
+        let replayed = self.log.replay(replay.after, &schema_of, &mut |sequence, record| {
+            self.inbox.wait_for_room();
+            // Records of nothing but dropped tables do not come.
+            self.inbox.skip_to(sequence - 1);
+            self.inbox.offer(sequence, replay.unapplied(sequence, record));
+            Ok(())
+        });
+        replayed.map_err(|error| RuntimeError::Internal(error.to_string()))?;
+        let last = self.log.last_sequence();
+        self.inbox.skip_to(last);
+        wait(self.wait_for_inbox(last))
     }
 
     /// Applies a DDL change. The answer comes when it is durable, and (for new jobs) when they
     /// have caught up with what was there before them.
     pub fn apply(&self, change: Change) -> oneshot::Receiver<Result<(), RuntimeError>> {
-        let _ = change;
-        unimplemented!()
+        let (reply, answer) = oneshot::channel();
+        self.request(Request::Apply { change, reply, waits_for_jobs: true });
+        answer
+    }
+
+    /// As [`Self::apply`], but does not wait for new jobs to catch up.
+    pub fn apply_unwaited(&self, change: Change) -> oneshot::Receiver<Result<(), RuntimeError>> {
+        let (reply, answer) = oneshot::channel();
+        self.request(Request::Apply { change, reply, waits_for_jobs: false });
+        answer
     }
 
     /// Appends row changes to the inbox and hands them to their tables. Blocks for the fsync:
     /// call it off the network threads. Returns the inbox sequence.
     pub fn write(&self, record: InboxRecord) -> Result<u64, RuntimeError> {
-        let _ = record;
-        unimplemented!()
+        if !self.inbox.wait_for_room() {
+            return Err(RuntimeError::ShuttingDown);
+        }
+        let appended = self.log.append(&record);
+        if let Err(error) = &appended
+            && error.is_fatal()
+        {
+            committer::fatal("append to the inbox", error);
+        }
+        let sequence = appended.map_err(|error| RuntimeError::Internal(error.to_string()))?;
+        self.inbox.offer(sequence, record);
+        Ok(sequence)
     }
 
     /// Answers when an epoch is published that contains the inbox up to `sequence`.
     pub fn wait_for_inbox(&self, sequence: u64) -> oneshot::Receiver<Result<(), RuntimeError>> {
-        let _ = sequence;
-        unimplemented!()
+        let (reply, answer) = oneshot::channel();
+        if self.shared.published_sequence() >= sequence {
+            let _ = reply.send(Ok(()));
+        } else {
+            self.request(Request::WaitForInbox { sequence, reply });
+        }
+        answer
     }
 
     /// FLUSH (semantics.md 19); `durable` waits for the checkpoint too.
     pub fn flush(&self, durable: bool) -> oneshot::Receiver<Result<(), RuntimeError>> {
-        let _ = durable;
-        unimplemented!()
+        let (reply, answer) = oneshot::channel();
+        self.request(Request::Flush { durable, reply });
+        answer
     }
 
     /// The current instant of all views.
     #[must_use]
     pub fn published(&self) -> Arc<Published> {
-        unimplemented!()
+        self.store.current()
     }
 
     /// All jobs, by id.
     #[must_use]
     pub fn jobs(&self) -> Vec<JobStatus> {
-        unimplemented!()
+        self.shared.jobs()
     }
 
     /// Takes a last checkpoint and ends all threads. Idempotent; also done by `Drop` (without
     /// the checkpoint).
     pub fn shutdown(&self) {
-        unimplemented!()
+        let (reply, answer) = oneshot::channel();
+        self.request(Request::Shutdown(reply));
+        // An answer that does not come means that the threads have ended already.
+        let _ = answer.blocking_recv();
+        self.end();
     }
+
+    /// Ends all threads without a checkpoint, as a crash would: for tests of what a crash leaves.
+    pub fn abort(&self) {
+        self.events.stop();
+        self.end();
+    }
+
+    fn request(&self, request: Request) {
+        if self.running.lock().is_some() {
+            self.events.request(request);
+        } else {
+            request.refuse();
+        }
+    }
+
+    fn end(&self) {
+        let running = self.running.lock().take();
+        if let Some(running) = running {
+            running.join();
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+fn wait(answer: oneshot::Receiver<Result<(), RuntimeError>>) -> Result<(), RuntimeError> {
+    answer.blocking_recv().unwrap_or(Err(RuntimeError::ShuttingDown))
 }

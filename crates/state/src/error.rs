@@ -1,6 +1,6 @@
 //! What can go wrong with durable state.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An error of the state layer. None of these is the user's fault; those that name a file mean
 /// that data on disk is not what was written.
@@ -24,6 +24,19 @@ pub enum StateError {
         /// What is wrong with it and what to do.
         reason: String,
     },
+    /// A write or an fsync failed, so nobody knows what reached the disk, and a later success would
+    /// prove nothing. The caller must end the process; the next start finds out what is there.
+    #[error("{reason}; what reached the disk is unknown, so the process must end")]
+    Fatal {
+        /// What failed.
+        reason: String,
+    },
+    /// Another process has the data folder open.
+    #[error("the data folder {path} is in use by another process")]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A format version that this program does not know.
     #[error("{what} has format version {found}, this program knows up to {known}")]
     Version {
@@ -46,6 +59,32 @@ pub enum StateError {
     /// A promise was broken: a bug.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+impl StateError {
+    /// Whether the process must end: see [`StateError::Fatal`].
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        matches!(self, Self::Fatal { .. })
+    }
+
+    /// For `map_err` on an operation on a file.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_path_buf(), source }
+    }
+
+    /// A file that is not what was written.
+    pub(crate) fn damaged(file: &Path, reason: impl Into<String>) -> Self {
+        Self::Damaged { file: file.to_path_buf(), reason: reason.into() }
+    }
+
+    /// This error, raised by a write that must not be tried again.
+    pub(crate) fn into_fatal(self) -> Self {
+        match self {
+            Self::Fatal { .. } => self,
+            other => Self::Fatal { reason: other.to_string() },
+        }
+    }
 }
 
 /// The result of the state layer.

@@ -1,1 +1,15 @@
-//! testkit: development only. Harnesses and tidy checks.
+//! Harnesses for tests; never part of the product.
+
+pub mod database;
+pub mod slt;
+
+use std::path::PathBuf;
+
+/// The root of the repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root.pop();
+    root
+}

@@ -138,12 +138,9 @@ impl Source for FileSource {
             self.refuse_outside(&path)?;
             let name =
                 path.to_str().ok_or_else(|| failed(&path.display().to_string(), "the name is not UTF-8"))?;
-            let end = if self.follow {
-                None
-            } else {
-                let metadata = fs::metadata(&path).map_err(|error| failed(name, &error.to_string()))?;
-                Some(i64::try_from(metadata.len()).map_err(|_| failed(name, "too long"))?)
-            };
+            // Of a followed file this is how far it reaches now, which FLUSH wants to know.
+            let metadata = fs::metadata(&path).map_err(|error| failed(name, &error.to_string()))?;
+            let end = Some(i64::try_from(metadata.len()).map_err(|_| failed(name, "too long"))?);
             splits.push(Split { name: name.to_owned(), start: 0, end });
         }
         // A bounded source lists its files once, when it starts: the time to say what is wrong. A

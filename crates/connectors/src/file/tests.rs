@@ -117,7 +117,8 @@ fn a_followed_file_gives_a_line_once_it_is_whole() {
     let source = folder.source(&[("path", "*.json"), ("format", "json"), ("follow", "true")]).unwrap();
     assert!(!source.is_bounded());
     let split = source.splits().unwrap().remove(0);
-    assert_eq!(split.end, None);
+    assert_eq!(split.end, Some(13));
+    let split = Split { end: None, ..split };
     let mut reader = source.open(&split, 0).unwrap();
     assert_eq!(drain(&*source, &mut *reader, 1 << 20).0, [1]);
     assert!(matches!(reader.read(1 << 20).unwrap(), ReadOutcome::Pending));

@@ -1,8 +1,15 @@
-//! PLACEHOLDER. State backends: where checkpoints go.
+//! State backends: where checkpoints go.
+
+mod encode;
+mod folder;
+mod memory;
+mod rocks;
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::backend::memory::MemoryBackend;
 use crate::{EncodedKeys, Epoch, Inbox, KeyGroupRange, Result, Run, TableChanges, TableId};
 
 /// Everything one checkpoint writes, in one atomic commit.
@@ -25,6 +32,15 @@ pub struct CheckpointWrites {
 /// An encoded key and its encoded value.
 pub type Entry = (Box<[u8]>, Box<[u8]>);
 
+/// Many entries, back to back: entry i is key i and value i.
+#[derive(Debug, Clone, Default)]
+pub struct Entries {
+    /// Encoded keys, ascending.
+    pub keys: EncodedKeys,
+    /// Their encoded values.
+    pub values: EncodedKeys,
+}
+
 /// What one checkpoint holds, readable for as long as anybody holds on to it.
 pub trait Snapshot: Send + Sync {
     /// The checkpoint's epoch.
@@ -44,6 +60,29 @@ pub trait Snapshot: Send + Sync {
         start: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
+    /// [`Self::scan_view`] with up to `entries_max` entries at a time, for scans of many rows.
+    fn scan_view_entries(
+        &self,
+        table: TableId,
+        start: Option<&[u8]>,
+        end: Option<&[u8]>,
+        entries_max: usize,
+    ) -> Box<dyn Iterator<Item = Result<Entries>> + Send> {
+        let mut scan = self.scan_view(table, start, end);
+        Box::new(std::iter::from_fn(move || {
+            let mut entries = Entries::default();
+            for entry in scan.by_ref().take(entries_max) {
+                match entry {
+                    Ok((key, value)) => {
+                        entries.keys.push(&key);
+                        entries.values.push(&value);
+                    }
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            (!entries.keys.is_empty()).then_some(Ok(entries))
+        }))
+    }
 }
 
 /// Durable state behind a trait, so that the same tests run over `RocksDB` and memory.
@@ -88,7 +127,11 @@ impl Storage {
     /// Verifies the folder, then opens it read-write. Refuses, naming the file, when anything on
     /// disk is not what was written; a refusal changes nothing.
     pub fn open(options: &StorageOptions) -> Result<Self> {
-        let _ = options;
-        unimplemented!()
+        match &options.path {
+            None => {
+                Ok(Self { backend: Arc::new(MemoryBackend::default()), inbox: Arc::new(Inbox::in_memory()) })
+            }
+            Some(path) => folder::open(path, options.memory),
+        }
     }
 }

@@ -173,13 +173,18 @@ fn escaped_len(value: &[u8]) -> usize {
 
 fn write_escaped(value: &[u8], to: &mut [u8]) -> usize {
     let mut at = 0;
-    for (number, part) in value.split(|byte| *byte == ESCAPED).enumerate() {
-        if number > 0 {
-            to[at..at + 2].copy_from_slice(&[ESCAPED, ESCAPED_ZERO]);
-            at += 2;
+    if value.contains(&ESCAPED) {
+        for byte in value {
+            to[at] = *byte;
+            at += 1;
+            if *byte == ESCAPED {
+                to[at] = ESCAPED_ZERO;
+                at += 1;
+            }
         }
-        to[at..at + part.len()].copy_from_slice(part);
-        at += part.len();
+    } else {
+        to[..value.len()].copy_from_slice(value);
+        at += value.len();
     }
     to[at..at + 2].copy_from_slice(&[ESCAPED, BYTES_END]);
     at + 2

@@ -61,6 +61,14 @@ pub struct EncodedKeys {
 }
 
 impl EncodedKeys {
+    /// No key yet, and room for as many.
+    #[must_use]
+    pub fn with_capacity(keys: usize, bytes: usize) -> Self {
+        let mut offsets = Vec::with_capacity(keys + 1);
+        offsets.push(0);
+        Self { bytes: Vec::with_capacity(bytes), offsets }
+    }
+
     /// The bytes of key `row`.
     #[must_use]
     pub fn get(&self, row: usize) -> &[u8] {
@@ -114,3 +122,15 @@ impl EncodedKeys {
         self.bytes.capacity() + self.offsets.capacity() * size_of::<usize>()
     }
 }
+
+/// The first 16 bytes as a number that compares like them. Most keys differ in these, so a sort
+/// that looks at them first rarely jumps to a key.
+pub(crate) fn first_bytes(key: &[u8]) -> u128 {
+    let mut first = [0; 16];
+    let len = key.len().min(16);
+    first[..len].copy_from_slice(&key[..len]);
+    u128::from_be_bytes(first)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! The open database.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use dataflow::{ConnectorContext, ConnectorRegistry};
+use parking_lot::RwLock;
+use runtime::{Change, Clock, Runtime, RuntimeOptions, SystemClock};
+use sql::{SqlError, SqlErrorKind};
+use state::{Storage, StorageOptions};
+use tokio::sync::Mutex;
+
+use crate::Session;
+use crate::dml::WriteLog;
+use crate::error::{from_runtime, from_state};
+use crate::live::Live;
+use crate::startup::load;
+use crate::workers::Workers;
+
+/// Of the whole budget, the share that goes to the storage's own caches and buffers.
+const STORAGE_SHARE: usize = 4;
+
+/// How to open a database.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// The data folder; `None` keeps everything in memory.
+    pub data: Option<PathBuf>,
+    /// Folders that connectors may read and write.
+    pub allowed_paths: Vec<PathBuf>,
+    /// Budget for everything together, in bytes.
+    pub memory: usize,
+    /// Tasks per vertex and engine threads.
+    pub parallelism: usize,
+    /// Shortest time between barriers under load.
+    pub epoch_min: Duration,
+    /// Longest time between barriers under load.
+    pub epoch_max: Duration,
+    /// Time between checkpoints.
+    pub checkpoint_interval: Duration,
+}
+
+/// An open database. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+/// What all sessions share.
+pub(crate) struct Shared {
+    pub(crate) runtime: Runtime,
+    pub(crate) workers: Workers,
+    pub(crate) connectors: ConnectorRegistry,
+    pub(crate) connector_context: ConnectorContext,
+    pub(crate) parallelism: usize,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) writes: WriteLog,
+    /// One DDL statement at a time.
+    pub(crate) ddl: Mutex<()>,
+    live: RwLock<Arc<Live>>,
+    next_process: AtomicI32,
+}
+
+impl Engine {
+    /// Opens (or makes) the database and starts its jobs. Must be called inside a tokio runtime.
+    pub async fn open(options: EngineOptions, connectors: ConnectorRegistry) -> Result<Self, SqlError> {
+        let storage_options =
+            StorageOptions { path: options.data.clone(), memory: options.memory / STORAGE_SHARE };
+        Self::start(options, connectors, move || Storage::open(&storage_options).map_err(from_state)).await
+    }
+
+    /// The same over storage that is open already, e.g. a memory backend that outlives engines.
+    pub async fn open_with(
+        options: EngineOptions,
+        connectors: ConnectorRegistry,
+        storage: Storage,
+    ) -> Result<Self, SqlError> {
+        Self::start(options, connectors, move || Ok(storage)).await
+    }
+
+    async fn start(
+        options: EngineOptions,
+        connectors: ConnectorRegistry,
+        storage: impl FnOnce() -> Result<Storage, SqlError> + Send + 'static,
+    ) -> Result<Self, SqlError> {
+        let workers = Workers::new(options.parallelism)?;
+        let shared =
+            workers.block(move || start(&options, connectors, storage()?)).await?.into_shared(workers);
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// A new session.
+    #[must_use]
+    pub fn session(&self, user: &str) -> Session {
+        let process = self.shared.next_process.fetch_add(1, Ordering::Relaxed);
+        Session::new(Arc::clone(&self.shared), user, process)
+    }
+
+    /// The end of all jobs without a checkpoint, as a crash would leave the data folder.
+    pub async fn abort(&self) {
+        let shared = Arc::clone(&self.shared);
+        let ended = self.shared.workers.block(move || {
+            shared.runtime.abort();
+            Ok(())
+        });
+        if let Err(error) = ended.await {
+            tracing::error!(%error, "the jobs did not end in order");
+        }
+    }
+
+    /// Last checkpoint, then the end of all jobs.
+    pub async fn shutdown(&self) {
+        let shared = Arc::clone(&self.shared);
+        let ended = self
+            .shared
+            .workers
+            .block(move || {
+                shared.runtime.shutdown();
+                Ok(())
+            })
+            .await;
+        if let Err(error) = ended {
+            tracing::error!(%error, "the jobs did not end in order");
+        }
+    }
+}
+
+impl Shared {
+    /// What exists now.
+    pub(crate) fn live(&self) -> Arc<Live> {
+        Arc::clone(&self.live.read())
+    }
+
+    /// Makes a change durable, then visible. The caller holds [`Self::ddl`].
+    pub(crate) async fn apply(&self, change: Change, live: Live) -> Result<(), SqlError> {
+        let answer = self.runtime.apply(change).await;
+        answer.map_err(|_| SqlErrorKind::AdminShutdown)?.map_err(from_runtime)?;
+        *self.live.write() = Arc::new(live);
+        Ok(())
+    }
+}
+
+/// Everything of [`Shared`] but the workers it was made on.
+struct Started {
+    runtime: Runtime,
+    connectors: ConnectorRegistry,
+    connector_context: ConnectorContext,
+    parallelism: usize,
+    clock: Arc<dyn Clock>,
+    live: Live,
+    /// Last record of the inbox when the database was opened.
+    inbox_sequence: u64,
+}
+
+impl Started {
+    fn into_shared(self, workers: Workers) -> Shared {
+        Shared {
+            runtime: self.runtime,
+            workers,
+            connectors: self.connectors,
+            connector_context: self.connector_context,
+            parallelism: self.parallelism,
+            clock: self.clock,
+            writes: WriteLog::new(self.inbox_sequence),
+            ddl: Mutex::new(()),
+            live: RwLock::new(Arc::new(self.live)),
+            next_process: AtomicI32::new(1),
+        }
+    }
+}
+
+fn start(
+    options: &EngineOptions,
+    connectors: ConnectorRegistry,
+    storage: Storage,
+) -> Result<Started, SqlError> {
+    let inbox_sequence = storage.inbox.last_sequence();
+    let connector_context = ConnectorContext { allowed_paths: options.allowed_paths.clone() };
+    let live = load(storage.backend.snapshot().as_ref(), &connectors, &connector_context)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let runtime_options = RuntimeOptions {
+        parallelism: options.parallelism,
+        memory: options.memory - options.memory / STORAGE_SHARE,
+        epoch_min: options.epoch_min,
+        epoch_max: options.epoch_max,
+        checkpoint_interval: options.checkpoint_interval,
+    };
+    let runtime = Runtime::start(runtime_options, storage, Arc::clone(&clock), live.jobs()).map_err(from_runtime)?;
+    let parallelism = options.parallelism;
+    Ok(Started { runtime, connectors, connector_context, parallelism, clock, live, inbox_sequence })
+}

@@ -1,0 +1,96 @@
+//! A failed job: it and what depends on it leave the barrier set; everything else goes on.
+
+use dataflow::{JobId, JobKind};
+
+use crate::coordinator::Coordinator;
+use crate::meta::{self, ValueWriter};
+use crate::worker::Order;
+
+/// Format version of a job's entry.
+pub(crate) const JOB_VERSION: u8 = 1;
+/// The job's state belongs to the checkpoint.
+pub(crate) const JOB_SAVED: i64 = 1;
+/// The job had failed: its state belongs to an earlier checkpoint.
+pub(crate) const JOB_FAILED: i64 = 2;
+/// The table had failed: its content belongs to the checkpoint's inbox sequence, and the inbox
+/// holds what it has not applied.
+pub(crate) const JOB_HELD: i64 = 3;
+
+impl Coordinator {
+    /// A task of a job has failed, or its source could not be read.
+    pub(crate) fn on_failed(&mut self, job: JobId, reason: String) {
+        let Some(failed) = self.jobs.get(&job).filter(|job| job.is_live()) else { return };
+        tracing::error!(job = %failed.definition.name, %reason, "job failed");
+        let because = format!("job \"{}\" has failed", failed.definition.name);
+        self.take_out(job, reason);
+        let mut front = vec![job];
+        while let Some(upstream) = front.pop() {
+            let followers: Vec<JobId> = self
+                .jobs
+                .values()
+                .filter(|job| job.is_live() && job.definition.graph.upstream_jobs().contains(&upstream))
+                .map(|job| job.definition.id)
+                .collect();
+            for follower in followers {
+                self.take_out(follower, because.clone());
+                front.push(follower);
+            }
+        }
+        self.settle_demands();
+        self.checkpoints.is_forced = true;
+        self.update_status();
+    }
+
+    /// New jobs may come up behind a barrier during which what they follow has failed.
+    pub(crate) fn fail_orphans(&mut self) {
+        let has_failed = |id: &JobId| self.jobs.get(id).is_some_and(|job| !job.is_live());
+        let orphans: Vec<(JobId, String)> = self
+            .jobs
+            .values()
+            .filter(|job| job.is_live())
+            .filter_map(|job| {
+                let upstream = job.definition.graph.upstream_jobs().into_iter().find(has_failed)?;
+                let reason = format!("job \"{}\" has failed", self.jobs[&upstream].definition.name);
+                Some((job.definition.id, reason))
+            })
+            .collect();
+        for (orphan, reason) in orphans {
+            self.on_failed(orphan, reason);
+        }
+    }
+
+    fn take_out(&mut self, id: JobId, reason: String) {
+        for mailbox in &self.mailboxes {
+            mailbox.order(Order::Remove(id));
+        }
+        self.inbox.detach(id);
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        // Whoever sends to it goes on; what it has not read is dropped.
+        for channel in &job.channels {
+            channel.close();
+        }
+        let mut saved = JOB_FAILED;
+        if job.definition.kind == JobKind::Table {
+            saved = JOB_HELD;
+            self.checkpoints.held_sequence.get_or_insert(self.checkpoints.sequence);
+        }
+        if job.is_saved || saved == JOB_FAILED {
+            let value = ValueWriter::new(JOB_VERSION).int(saved).text(&reason).finish();
+            self.checkpoints.meta.push((meta::job_key(id), Some(value)));
+        }
+        for backfill in job.backfills.drain(..) {
+            let keys = backfill.pump.meta_keys();
+            self.checkpoints.meta.extend(keys.into_iter().map(|key| (key, None)));
+        }
+        job.error = Some(reason);
+        job.is_scanning = false;
+        job.wake_at = None;
+        (job.dirty_bytes, job.clean_bytes) = (0, 0);
+        self.store.forget(&job.published_tables());
+        job.retry.on_failure(self.tuning.retry_after);
+        if let Some(flight) = &mut self.flight {
+            flight.waiting.remove(&id);
+            flight.parts.retain(|part| part.job != id);
+        }
+    }
+}

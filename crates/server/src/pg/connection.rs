@@ -1,0 +1,211 @@
+//! One client's connection: its session, and the guard around everything that runs for it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use engine::{Engine, Output, Rows, Session};
+use futures::{Stream, StreamExt};
+use parking_lot::Mutex as SyncMutex;
+use pgwire::api::results::FieldInfo;
+use pgwire::api::{ErrorHandler, NoopHandler, PgWireServerHandlers};
+use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::data::DataRow;
+use pgwire::messages::response::{NoticeResponse, TransactionStatus};
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+
+use super::cancel::{CancelWatch, Cancellations, Registration};
+use super::disconnect::DisconnectWatch;
+use super::error::{cancelled, wire_error};
+use super::rows::RowEncoder;
+use super::types::{pg_type, type_modifier, type_size};
+
+/// State shared by the handlers of one connection.
+pub struct Connection {
+    pub(super) engine: Engine,
+    /// Made when the start-up message has named the user.
+    pub(super) session: Mutex<Option<Session>>,
+    pub(super) cancellations: Arc<Cancellations>,
+    pub(super) registration: SyncMutex<Option<Registration>>,
+    disconnect: Arc<DisconnectWatch>,
+}
+
+/// Serves one client until it leaves.
+pub async fn serve_connection(
+    stream: TcpStream,
+    engine: Engine,
+    cancellations: Arc<Cancellations>,
+) -> std::io::Result<()> {
+    let disconnect = Arc::new(DisconnectWatch::new(&stream)?);
+    let connection = Connection {
+        engine,
+        session: Mutex::new(None),
+        cancellations,
+        registration: SyncMutex::new(None),
+        disconnect,
+    };
+    pgwire::tokio::process_socket(stream, None, Handlers(Arc::new(connection))).await
+}
+
+/// The handlers `pgwire` asks for; all of them are the connection.
+struct Handlers(Arc<Connection>);
+
+impl PgWireServerHandlers for Handlers {
+    fn simple_query_handler(&self) -> Arc<impl pgwire::api::query::SimpleQueryHandler> {
+        Arc::clone(&self.0)
+    }
+
+    fn extended_query_handler(&self) -> Arc<impl pgwire::api::query::ExtendedQueryHandler> {
+        Arc::clone(&self.0)
+    }
+
+    fn startup_handler(&self) -> Arc<impl pgwire::api::auth::StartupHandler> {
+        Arc::clone(&self.0)
+    }
+
+    fn cancel_handler(&self) -> Arc<impl pgwire::api::cancel::CancelHandler> {
+        Arc::clone(&self.0.cancellations)
+    }
+
+    fn error_handler(&self) -> Arc<impl ErrorHandler> {
+        Arc::new(NoopHandler)
+    }
+}
+
+/// What ends a statement before its time.
+#[derive(Clone)]
+pub(super) struct StatementGuard {
+    cancel: Option<CancelWatch>,
+    disconnect: Arc<DisconnectWatch>,
+}
+
+impl StatementGuard {
+    /// Runs `work` unless the client cancels it or goes away; the work is then dropped.
+    pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> PgWireResult<T> {
+        let mut cancel = self.cancel.clone();
+        let cancelled_by_client = async {
+            match &mut cancel {
+                Some(watch) => watch.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            () = cancelled_by_client => Err(cancelled()),
+            () = self.disconnect.disconnected() => {
+                Err(PgWireError::IoError(std::io::ErrorKind::ConnectionAborted.into()))
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// A guard over the statement that begins now.
+    pub(super) fn begin_statement(&self) -> StatementGuard {
+        let cancel = self.registration.lock().as_ref().map(|registration| registration.handle.begin());
+        StatementGuard { cancel, disconnect: Arc::clone(&self.disconnect) }
+    }
+
+    /// The transaction status the session is in, for ReadyForQuery.
+    pub(super) async fn transaction_status(&self) -> TransactionStatus {
+        match self.session.lock().await.as_ref().map(Session::transaction_status) {
+            Some(b'T') => TransactionStatus::Transaction,
+            Some(b'E') => TransactionStatus::Error,
+            _ => TransactionStatus::Idle,
+        }
+    }
+}
+
+/// RowDescription of a result schema.
+pub(super) fn field_infos(
+    schema: &arrow::datatypes::Schema,
+    format: impl Fn(usize) -> pgwire::api::results::FieldFormat,
+) -> Vec<FieldInfo> {
+    schema
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(at, field)| {
+            let pg = pg_type(field);
+            let size = type_size(&pg);
+            let oid = field.metadata().get("pg_table_oid").and_then(|oid| oid.parse().ok());
+            let number = field.metadata().get("pg_attnum").and_then(|number| number.parse().ok());
+            let modifier = type_modifier(field.data_type());
+            FieldInfo::new(field.name().clone(), oid, number, pg, format(at))
+                .with_type_size(size)
+                .with_type_modifier(modifier)
+        })
+        .collect()
+}
+
+/// The command tag of a statement that returned no rows.
+pub(super) fn command_tag(output: &Output) -> String {
+    match output.affected {
+        Some(rows) if output.tag == "INSERT" => format!("INSERT 0 {rows}"),
+        Some(rows) => format!("{} {rows}", output.tag),
+        None => output.tag.clone(),
+    }
+}
+
+/// The command tag of a statement after `rows` rows were sent.
+pub(super) fn row_tag(tag: &str, rows: usize) -> String {
+    match tag {
+        "SHOW" | "EXPLAIN" => tag.to_owned(),
+        "INSERT" => format!("INSERT 0 {rows}"),
+        _ => format!("{tag} {rows}"),
+    }
+}
+
+/// A notice as a message.
+pub(super) fn notice(severity: &str, text: &str) -> PgWireBackendMessage {
+    let code = if severity == "WARNING" { "01000" } else { "00000" };
+    PgWireBackendMessage::NoticeResponse(NoticeResponse::new(vec![
+        (b'S', severity.to_owned()),
+        (b'V', severity.to_owned()),
+        (b'C', code.to_owned()),
+        (b'M', text.to_owned()),
+    ]))
+}
+
+/// Rows of a result as DataRow messages, ended by cancellation or the client's leaving.
+pub(super) struct DataRows {
+    inner: Pin<Box<dyn Stream<Item = PgWireResult<DataRow>> + Send>>,
+}
+
+impl DataRows {
+    pub(super) fn new(rows: Rows, mut encoder: RowEncoder, guard: StatementGuard) -> Self {
+        let batches = futures::stream::unfold(Some((rows.stream, guard)), |state| async {
+            let (mut stream, guard) = state?;
+            match guard.run(stream.next()).await {
+                Ok(Some(Ok(batch))) => Some((Ok(batch), Some((stream, guard)))),
+                Ok(Some(Err(error))) => Some((Err(wire_error(&sql::from_datafusion(error))), None)),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        let rows = batches.flat_map(move |batch| {
+            let encoded = batch.and_then(|batch| {
+                encoder
+                    .encode(&batch)
+                    .map_err(|error| super::error::protocol_error("XX000", format!("cannot encode a row: {error}")))
+            });
+            let messages: Vec<PgWireResult<DataRow>> = match encoded {
+                Ok(rows) => rows.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            };
+            futures::stream::iter(messages)
+        });
+        Self { inner: Box::pin(rows) }
+    }
+}
+
+impl Stream for DataRows {
+    type Item = PgWireResult<DataRow>;
+
+    fn poll_next(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.inner.as_mut().poll_next(ctx)
+    }
+}

@@ -1,0 +1,174 @@
+//! Flink's group windows (before 1.13) in the canonical spelling, on the syntax tree.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `… FROM t GROUP BY k, TUMBLE(c, size)` | `… FROM TUMBLE(t, c, size) AS t GROUP BY k, window_start, window_end` |
+//! | there `TUMBLE_START(c, size)`, `TUMBLE_END(c, size)`, `TUMBLE_ROWTIME(c, size)` | `window_start`, `window_end`, `window_time` |
+
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, ObjectName,
+    OrderByKind, Query, Select, SetExpr, Spanned, TableAlias, TableFactor, TableFunctionArgs, VisitMut,
+    VisitorMut,
+};
+use sqlparser::tokenizer::Span;
+
+use crate::error::{SqlError, SqlErrorKind};
+
+const NOTICE: &str = "GROUP BY TUMBLE(column, size) was mapped to FROM TUMBLE(relation, column, size) \
+                      GROUP BY window_start, window_end";
+
+/// Rewrites the group windows in a query or in any other part of a statement.
+pub(crate) fn to_canonical<T: VisitMut>(tree: &mut T, notices: &mut Vec<String>) -> Result<(), SqlError> {
+    match tree.visit(&mut Rewriter { notices }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Rewriter<'a> {
+    notices: &'a mut Vec<String>,
+}
+
+impl VisitorMut for Rewriter<'_> {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        let SetExpr::Select(select) = query.body.as_mut() else {
+            return ControlFlow::Continue(());
+        };
+        let Some(window) = GroupWindow::find(select) else {
+            return ControlFlow::Continue(());
+        };
+        if let Err(error) = window.move_to_from(select) {
+            return ControlFlow::Break(error);
+        }
+        let mut uses_time = window.replace_in(select);
+        if let Some(order_by) = &mut query.order_by
+            && let OrderByKind::Expressions(keys) = &mut order_by.kind
+        {
+            uses_time |= window.replace_in(keys);
+        }
+        window.replace_group_key(select, uses_time);
+        if !self.notices.iter().any(|notice| notice == NOTICE) {
+            self.notices.push(NOTICE.to_owned());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `TUMBLE(column, size)` in a GROUP BY.
+struct GroupWindow {
+    key: Expr,
+    column: Ident,
+    size: FunctionArg,
+    arguments: Vec<FunctionArg>,
+    span: Span,
+}
+
+impl GroupWindow {
+    fn find(select: &Select) -> Option<Self> {
+        let GroupByExpr::Expressions(keys, _) = &select.group_by else { return None };
+        keys.iter().find_map(|key| {
+            let arguments = call(key, "TUMBLE")?;
+            let [FunctionArg::Unnamed(FunctionArgExpr::Expr(column)), size] = arguments else { return None };
+            let column = match column {
+                Expr::Identifier(column) => column.clone(),
+                Expr::CompoundIdentifier(parts) => parts.last()?.clone(),
+                _ => return None,
+            };
+            Some(Self {
+                key: key.clone(),
+                column,
+                size: size.clone(),
+                arguments: arguments.to_vec(),
+                span: key.span(),
+            })
+        })
+    }
+
+    /// `FROM t` → `FROM TUMBLE(t, column, size) AS t`.
+    fn move_to_from(&self, select: &mut Select) -> Result<(), SqlError> {
+        let refuse = || {
+            let position = u32::try_from(self.span.start.column).unwrap_or(u32::MAX);
+            let hint = "Write FROM TUMBLE(relation, column, size) and GROUP BY window_start, window_end.";
+            SqlErrorKind::unsupported("GROUP BY TUMBLE over anything but one relation")
+                .at(position)
+                .hint(hint)
+        };
+        let [from] = select.from.as_mut_slice() else { return Err(refuse()) };
+        let TableFactor::Table { name, alias, args: args @ None, .. } = &mut from.relation else {
+            return Err(refuse());
+        };
+        if !from.joins.is_empty() {
+            return Err(refuse());
+        }
+        let relation: Vec<Ident> = name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
+        let Some(last) = relation.last().cloned() else { return Err(refuse()) };
+        if alias.is_none() {
+            *alias = Some(TableAlias { explicit: true, name: last, columns: Vec::new(), at: None });
+        }
+        let relation = match <[Ident; 1]>::try_from(relation) {
+            Ok([name]) => Expr::Identifier(name),
+            Err(parts) => Expr::CompoundIdentifier(parts),
+        };
+        let unnamed = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
+        let column = Expr::Identifier(self.column.clone());
+        *args = Some(TableFunctionArgs {
+            args: vec![unnamed(relation), unnamed(column), self.size.clone()],
+            settings: None,
+        });
+        *name = ObjectName::from(vec![Ident::with_span(self.span, "TUMBLE")]);
+        Ok(())
+    }
+
+    /// Replaces `TUMBLE_START(column, size)` and its kin; says whether `window_time` is used.
+    fn replace_in<T: VisitMut>(&self, tree: &mut T) -> bool {
+        let mut uses_time = false;
+        let _ = sqlparser::ast::visit_expressions_mut(tree, |expr| {
+            let found = [
+                ("TUMBLE_START", "window_start"),
+                ("TUMBLE_END", "window_end"),
+                ("TUMBLE_ROWTIME", "window_time"),
+            ]
+            .into_iter()
+            .find(|(function, _)| call(expr, function).is_some_and(|arguments| arguments == self.arguments));
+            if let Some((_, column)) = found {
+                *expr = window_column(column, expr.span());
+                uses_time |= column == "window_time";
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        uses_time
+    }
+
+    fn replace_group_key(&self, select: &mut Select, uses_time: bool) {
+        let GroupByExpr::Expressions(keys, _) = &mut select.group_by else { return };
+        let columns = ["window_start", "window_end"].into_iter().chain(uses_time.then_some("window_time"));
+        let columns: Vec<Expr> = columns.map(|column| window_column(column, self.span)).collect();
+        if let Some(place) = keys.iter().position(|key| *key == self.key) {
+            keys.splice(place..=place, columns);
+        }
+    }
+}
+
+fn window_column(name: &str, span: Span) -> Expr {
+    Expr::Identifier(Ident::with_span(span, name))
+}
+
+/// The arguments of a plain call of `function`.
+fn call<'a>(expr: &'a Expr, function: &str) -> Option<&'a [FunctionArg]> {
+    let Expr::Function(Function {
+        name, args: FunctionArguments::List(list), filter: None, over: None, ..
+    }) = expr
+    else {
+        return None;
+    };
+    let [part] = name.0.as_slice() else { return None };
+    let ident = part.as_ident()?;
+    let same = ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case(function);
+    same.then_some(list.args.as_slice())
+}

@@ -1,0 +1,137 @@
+//! Bounds on nesting, checked on the tokens before anything recursive sees them.
+//!
+//! A syntax tree is walked and freed by recursion, here, in the planner and in DataFusion, on
+//! threads with small stacks. Brackets make it deep; so do long chains of operators
+//! (`a + a + a …`), which sqlparser reads in a loop but builds as a left-deep tree. Lists stay
+//! flat, so they may be as long as memory allows.
+
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's tokens list what every database knows")]
+
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use crate::error::{SqlError, SqlErrorKind};
+use crate::parser::grammar::is_word;
+
+/// Brackets inside brackets.
+const DEPTH_MAX: usize = 100;
+/// Operators between two commas at one depth.
+const CHAIN_MAX: usize = 1_000;
+/// Prefixes in a row, e.g. `NOT NOT x` or `ARRAY<ARRAY<…`.
+const PREFIXES_MAX: usize = 100;
+
+/// What one bracket (or the statement itself) has seen since its last comma.
+#[derive(Default)]
+struct Level {
+    operators: usize,
+    set_operators: usize,
+}
+
+/// Refuses a statement that is nested too deeply, with SQLSTATE 54001 as PostgreSQL does.
+pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
+    let mut levels = vec![Level::default()];
+    let mut prefixes = 0;
+    for token in tokens {
+        let kind = &token.token;
+        prefixes = if is_prefix(kind) { prefixes + 1 } else { 0 };
+        match kind {
+            Token::LParen | Token::LBracket | Token::LBrace => levels.push(Level::default()),
+            Token::RParen | Token::RBracket | Token::RBrace if levels.len() > 1 => {
+                levels.pop();
+            }
+            _ => {}
+        }
+        let depth = levels.len();
+        let Some(level) = levels.last_mut() else { continue };
+        match kind {
+            Token::Comma => level.operators = 0,
+            _ if is_set_operator(kind) => level.set_operators += 1,
+            _ if is_operator(kind) => level.operators += 1,
+            _ => {}
+        }
+        let chain = level.operators.max(level.set_operators);
+        if depth > DEPTH_MAX || chain > CHAIN_MAX || prefixes > PREFIXES_MAX {
+            let position = u32::try_from(token.span.start.column).unwrap_or(u32::MAX);
+            let hint = "Use fewer brackets, or a list (IN, VALUES, ANY) instead of a chain of operators.";
+            return Err(SqlErrorKind::StackDepthExceeded.at(position).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+fn is_set_operator(token: &Token) -> bool {
+    ["UNION", "INTERSECT", "EXCEPT", "JOIN"].iter().any(|word| is_word(token, word))
+}
+
+/// Words and signs that make a tree one deeper. A bracket is counted too: `a(1)(2)`, `x[1][2]`.
+fn is_operator(token: &Token) -> bool {
+    match token {
+        Token::Word(_) => {
+            let words = [
+                "AND", "OR", "IS", "ISNULL", "NOTNULL", "LIKE", "ILIKE", "IN", "BETWEEN", "COLLATE", "AT",
+                "NOT",
+            ];
+            words.iter().any(|word| is_word(token, word))
+        }
+        Token::EOF
+        | Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::EscapedStringLiteral(_)
+        | Token::DollarQuotedString(_)
+        | Token::Placeholder(_)
+        | Token::Comma
+        | Token::LParen
+        | Token::RParen
+        | Token::RBracket
+        | Token::Period => false,
+        _ => true,
+    }
+}
+
+/// Tokens that may stand before an operand any number of times.
+fn is_prefix(token: &Token) -> bool {
+    match token {
+        Token::Word(_) => {
+            let words = [
+                "NOT", "INTERVAL", "ARRAY", "CASE", "WHEN", "PRIOR", "EXPLAIN", "DISTINCT", "ALL", "LATERAL",
+            ];
+            words.iter().any(|word| is_word(token, word))
+        }
+        Token::Minus | Token::Plus | Token::Tilde | Token::ExclamationMark | Token::Lt | Token::AtSign => {
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse;
+
+    fn code(text: &str) -> &'static str {
+        parse(text).map_or_else(|error| error.sqlstate(), |_| "00000")
+    }
+
+    #[test]
+    fn deep_brackets_are_refused() {
+        let nested = |depth: usize| format!("SELECT {}1{}", "(".repeat(depth), ")".repeat(depth));
+        assert_eq!(code(&nested(90)), "00000");
+        assert_eq!(code(&nested(200)), "54001");
+        assert_eq!(code(&nested(1_000_000)), "54001");
+    }
+
+    #[test]
+    fn long_operator_chains_are_refused_and_long_lists_are_not() {
+        assert_eq!(code(&format!("SELECT 1{}", " + 1".repeat(900))), "00000");
+        assert_eq!(code(&format!("SELECT 1{}", " + 1".repeat(100_000))), "54001");
+        assert_eq!(code(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(100_000))), "54001");
+        assert_eq!(code(&format!("INSERT INTO t VALUES (1){}", ", (-1 + 1)".repeat(100_000))), "00000");
+    }
+
+    #[test]
+    fn prefixes_in_a_row_are_refused() {
+        for prefix in ["NOT ", "- ", "INTERVAL ", "CASE WHEN ", "EXPLAIN "] {
+            assert_ne!(code(&format!("SELECT {}1", prefix.repeat(100_000))), "00000", "{prefix}");
+        }
+        assert_ne!(code(&format!("SELECT 1::{}INT", "ARRAY<".repeat(100_000))), "00000");
+    }
+}

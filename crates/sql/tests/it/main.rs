@@ -1,0 +1,20 @@
+//! Tests of the crate through its public interface.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names the one statement it wants")]
+
+mod aliases;
+mod errors;
+mod fuzz;
+mod statements;
+
+/// A statement in short, or its error with the place.
+fn outcome(text: &str) -> String {
+    match sql::parse(text) {
+        Ok(parsed) => parsed.iter().map(|one| format!("{:?}", one.statement)).collect::<Vec<_>>().join("\n"),
+        Err(error) => {
+            let position = error.position.map_or_else(|| "-".to_owned(), |position| position.to_string());
+            format!("{} {position} {error}", error.sqlstate())
+        }
+    }
+}

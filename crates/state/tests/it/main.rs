@@ -1,0 +1,9 @@
+//! Durable state through its public face: the same suite over both backends, what survives a
+//! restart, and what a start must notice.
+
+mod backend;
+mod damage;
+mod fixture;
+mod inbox;
+mod model;
+mod restart;
