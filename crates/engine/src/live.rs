@@ -8,7 +8,7 @@ use catalog::{Catalog, Relation, RelationId, RelationKind, SideKind};
 use dataflow::{JobGraph, JobId, JobKind, SideTables, SourceSpec, VertexInput, ViewTableSpec};
 use planner::PlannedRelation;
 use runtime::JobDefinition;
-use sql::{SqlError, SqlErrorKind};
+use sql::{SqlError, SqlErrorKind, Statement};
 use state::{TableId, TableSchema};
 
 /// Name of the multiplicity column of a multiset table.
@@ -30,6 +30,8 @@ pub(crate) struct LiveRelation {
     pub(crate) stored: Option<Arc<Stored>>,
     /// What it reads, if it is a source.
     pub(crate) source: Option<Arc<SourceSpec>>,
+    /// Whether its rows may never change, because a watermark promises so.
+    pub(crate) append_only: bool,
     /// Relations whose jobs its content depends on, itself included.
     pub(crate) reads: BTreeSet<RelationId>,
 }
@@ -87,7 +89,8 @@ impl Live {
     }
 
     /// Adds what was planned for a relation; what it reads must be there already.
-    pub(crate) fn insert(&mut self, id: RelationId, planned: PlannedRelation) {
+    pub(crate) fn insert(&mut self, id: RelationId, statement: &Statement, planned: PlannedRelation) {
+        let append_only = matches!(statement, Statement::CreateTable(table) if table.watermark.is_some());
         let mut reads = BTreeSet::from([id]);
         for dependency in &planned.dependencies {
             if let Some(relation) = self.relations.get(dependency) {
@@ -101,7 +104,7 @@ impl Live {
             .and_then(JobGraph::view_table)
             .map(|spec| Arc::new(Stored::new(spec, names)));
         let source = planned.graph.as_ref().and_then(source_of);
-        self.relations.insert(id, Arc::new(LiveRelation { graph: planned.graph, stored, source, reads }));
+        self.relations.insert(id, Arc::new(LiveRelation { graph: planned.graph, stored, source, append_only, reads }));
     }
 
     /// Adds a side relation, whose parent must be there already.
@@ -113,7 +116,7 @@ impl Live {
         };
         let mut reads = BTreeSet::from([id]);
         reads.extend(self.relations[&parent].reads.iter().copied());
-        let side = LiveRelation { graph: None, stored: stored.map(Arc::new), source: None, reads };
+        let side = LiveRelation { graph: None, stored: stored.map(Arc::new), source: None, append_only: true, reads };
         self.relations.insert(id, Arc::new(side));
     }
 

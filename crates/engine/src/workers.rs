@@ -63,6 +63,17 @@ impl Workers {
         }
     }
 
+    /// Runs a future to its end, also when nobody waits for it any more.
+    pub(crate) async fn finish<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, SqlError>> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        match self.handle.spawn(future).await {
+            Ok(result) => result,
+            Err(error) => Err(from_join(error)),
+        }
+    }
+
     /// Runs code that waits for the disk, or computes for long without a pause.
     pub(crate) async fn block<T: Send + 'static>(
         &self,

@@ -263,6 +263,12 @@ impl Runtime {
         self.end();
     }
 
+    /// Ends all threads without a checkpoint, as a crash would: for tests of what a crash leaves.
+    pub fn abort(&self) {
+        self.events.stop();
+        self.end();
+    }
+
     fn request(&self, request: Request) {
         if self.running.lock().is_some() {
             self.events.request(request);
@@ -281,8 +287,7 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        self.events.stop();
-        self.end();
+        self.abort();
     }
 }
 

@@ -11,10 +11,9 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
 use catalog::Column;
-use sql::{SqlError, SqlErrorKind};
+use sql::{SqlError, SqlErrorKind, type_name};
 
 use crate::error::from_arrow;
-use crate::pg_catalog::types::type_name;
 
 /// Casts `values` to the type of `column`.
 pub(crate) fn assign(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError> {
@@ -43,7 +42,7 @@ pub(crate) fn assign(values: &ArrayRef, column: &Column) -> Result<ArrayRef, Sql
 }
 
 fn column_type(column: &Column) -> String {
-    column.type_name.clone().unwrap_or_else(|| type_name(&column.data_type).to_owned())
+    column.type_name.clone().unwrap_or_else(|| type_name(&column.data_type))
 }
 
 /// Whether PostgreSQL has an assignment cast between two types that are not text.

@@ -14,6 +14,7 @@ use crate::live::{Live, Stored};
 pub(crate) struct TableColumns {
     pub(crate) relation: Arc<Relation>,
     pub(crate) stored: Arc<Stored>,
+    append_only: bool,
 }
 
 impl TableColumns {
@@ -41,9 +42,11 @@ impl TableColumns {
             }
             RelationKind::Side { .. } => return Err(refused("system relation")),
         }
-        let stored = live.relation(relation.id).and_then(|relation| relation.stored.clone());
+        let planned = live.relation(relation.id);
+        let append_only = planned.is_some_and(|planned| planned.append_only);
+        let stored = planned.and_then(|planned| planned.stored.clone());
         let stored = stored.ok_or_else(|| SqlErrorKind::internal("a table without rows"))?;
-        Ok(Self { relation: Arc::new(relation.clone()), stored })
+        Ok(Self { relation: Arc::new(relation.clone()), stored, append_only })
     }
 
     pub(crate) fn columns(&self) -> &[Column] {
@@ -98,7 +101,7 @@ impl TableColumns {
     /// Whether rows may be changed or removed: a watermark promises that no retraction comes
     /// (semantics 3).
     pub(crate) fn refuse_append_only(&self, statement: &str) -> Result<(), SqlError> {
-        if self.relation.has_watermark() {
+        if self.append_only {
             return Err(SqlErrorKind::unsupported(format!("{statement} of a table with a watermark"))
                 .hint("A watermark promises that no row at or before it changes; drop it to update or delete rows."));
         }

@@ -139,6 +139,12 @@ impl WriteLog {
         }
     }
 
+    /// The table is gone.
+    pub(crate) async fn forget(&self, id: RelationId) {
+        self.pending.lock().tables.remove(&id);
+        self.row_ids.forget(id).await;
+    }
+
     async fn write(
         &self,
         shared: &Arc<Shared>,

@@ -155,6 +155,15 @@ impl TableWrites {
         filter_record_batch(batch, &keep).map_err(from_arrow)
     }
 
+    /// The row of one key as this transaction sees it; `rows` is what the snapshot has.
+    pub(crate) fn get(&self, key: &[ArrayRef], rows: RecordBatch) -> Result<RecordBatch, SqlError> {
+        let keys = encode_keys(key, 1).map_err(from_state)?;
+        match self.keys.get(keys.get(0)) {
+            None => Ok(rows),
+            Some(write) => Ok(self.gather(write.after.into_iter())?.unwrap_or_else(|| rows.slice(0, 0))),
+        }
+    }
+
     /// The rows this transaction has written, as it sees them.
     pub(crate) fn rows(&self) -> Result<Option<RecordBatch>, SqlError> {
         self.gather(self.keys.values().filter_map(|write| write.after))

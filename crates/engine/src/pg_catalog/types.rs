@@ -127,42 +127,10 @@ pub(crate) fn column_type(column: &Column) -> TypeEntry {
     declared.copied().unwrap_or_else(|| of_arrow(&column.data_type))
 }
 
-/// The type of an Arrow field: its metadata `pg_type`, or its Arrow type.
-pub(crate) fn field_type(field: &Field) -> TypeEntry {
-    let declared = field.metadata().get("pg_type").and_then(|name| by_name(name));
-    declared.copied().unwrap_or_else(|| of_arrow(field.data_type()))
-}
-
-/// SQL name of an Arrow type.
-pub(crate) fn type_name(data_type: &DataType) -> &'static str {
-    of_arrow(data_type).sql_name
-}
-
-pub(crate) fn of_arrow(data_type: &DataType) -> TypeEntry {
-    let name = match data_type {
-        DataType::Null => "unknown",
-        DataType::Boolean => "bool",
-        DataType::Int8 | DataType::Int16 | DataType::UInt8 => "int2",
-        DataType::Int32 | DataType::UInt16 => "int4",
-        DataType::Int64 | DataType::UInt32 => "int8",
-        DataType::UInt64 | DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
-            "numeric"
-        }
-        DataType::Float16 | DataType::Float32 => "float4",
-        DataType::Float64 => "float8",
-        DataType::Timestamp(_, None) => "timestamp",
-        DataType::Timestamp(_, Some(_)) => "timestamptz",
-        DataType::Date32 | DataType::Date64 => "date",
-        DataType::Time32(_) | DataType::Time64(_) => "time",
-        DataType::Duration(_) | DataType::Interval(_) => "interval",
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "bytea",
-        DataType::List(element) | DataType::LargeList(element) | DataType::ListView(element) | DataType::LargeListView(element) => {
-            let element = field_type(element);
-            return by_oid(i64::from(element.array)).copied().unwrap_or(TEXT);
-        }
-        _ => "text",
-    };
-    by_name(name).copied().unwrap_or(TEXT)
+/// The type of an Arrow type.
+fn of_arrow(data_type: &DataType) -> TypeEntry {
+    let oid = sql::types::pg_type_oid(&Field::new("", data_type.clone(), true));
+    by_oid(i64::from(oid)).copied().unwrap_or(TEXT)
 }
 
 /// PostgreSQL's `atttypmod`; −1: none.

@@ -36,7 +36,6 @@ pub(crate) enum ColumnType {
     Int4,
     Int8,
     Float4,
-    Float8,
     Timestamp,
     Timestamptz,
 }
@@ -181,7 +180,6 @@ fn field(name: &str, column: ColumnType) -> Field {
         ColumnType::Int4 => (DataType::Int32, None),
         ColumnType::Int8 => (DataType::Int64, None),
         ColumnType::Float4 => (DataType::Float32, None),
-        ColumnType::Float8 => (DataType::Float64, None),
         ColumnType::Timestamp => (DataType::Timestamp(TimeUnit::Microsecond, None), None),
         ColumnType::Timestamptz => (DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), None),
     };
@@ -226,9 +224,6 @@ fn array<'a>(column: ColumnType, data: impl Iterator<Item = Option<&'a Datum>> +
         ColumnType::Float4 => {
             Arc::new(integers(Some(0)).into_iter().map(|value| value.map(|value| value as f32)).collect::<Float32Array>())
         }
-        ColumnType::Float8 => {
-            Arc::new(integers(Some(0)).into_iter().map(|value| value.map(|value| value as f64)).collect::<Float64Array>())
-        }
         ColumnType::Timestamp => Arc::new(TimestampMicrosecondArray::from(integers(None))),
         ColumnType::Timestamptz => Arc::new(TimestampMicrosecondArray::from(integers(None)).with_timezone("UTC")),
         ColumnType::Bool => {
@@ -242,4 +237,15 @@ fn array<'a>(column: ColumnType, data: impl Iterator<Item = Option<&'a Datum>> +
             Arc::new(values)
         }
     }
+}
+
+/// One column of text.
+pub(crate) fn text_schema(name: &str) -> SchemaRef {
+    Arc::new(Schema::new(vec![field(name, ColumnType::Text)]))
+}
+
+/// One row of one text.
+pub(crate) fn text_batch(schema: &SchemaRef, text: &str) -> Result<RecordBatch, SqlError> {
+    let values: ArrayRef = Arc::new(StringViewArray::from(vec![text]));
+    RecordBatch::try_new(Arc::clone(schema), vec![values]).map_err(from_arrow)
 }

@@ -226,7 +226,7 @@ impl AggregateOperator {
     }
 
     /// Emits one chunk.
-    fn emit(&mut self, emission: &mut Emission, ctx: &mut OperatorContext<'_>) -> Result<()> {
+    fn emit(&self, emission: &mut Emission, ctx: &mut OperatorContext<'_>) -> Result<()> {
         let Some(chunk) = emission.next_chunk()? else { return Ok(()) };
         let exists = |change: &&Change| self.groups.exists(self.groups.count(change.slot));
         let after_slots: Vec<u32> = chunk.changes.iter().filter(exists).map(|change| change.slot).collect();

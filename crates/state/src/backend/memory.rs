@@ -101,7 +101,7 @@ impl StateBackend for MemoryBackend {
 
 impl MemorySnapshot {
     fn apply(&mut self, writes: CheckpointWrites) -> Result<()> {
-        if writes.epoch < self.epoch {
+        if writes.epoch <= self.epoch {
             let (now, then) = (writes.epoch, self.epoch);
             return Err(StateError::Internal(format!("checkpoint {now} after checkpoint {then}")));
         }
