@@ -85,7 +85,6 @@ impl InboxReader {
         let mut feed = self.feed.lock();
         feed.early.insert(sequence, record);
         while let Some(record) = feed.take_next() {
-            let sequence = feed.next;
             for change in record.changes {
                 feed.deliver(change);
             }

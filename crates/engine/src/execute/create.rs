@@ -78,7 +78,14 @@ impl Creation {
         Ok(notices)
     }
 
-    fn relation(&self, id: RelationId, schema: String, name: String, first_table: u32, planned: &PlannedRelation) -> Relation {
+    fn relation(
+        &self,
+        id: RelationId,
+        schema: String,
+        name: String,
+        first_table: u32,
+        planned: &PlannedRelation,
+    ) -> Relation {
         Relation {
             id,
             schema,
@@ -115,9 +122,11 @@ impl<'a> Heading<'a> {
             Statement::CreateView(create) => {
                 Self { tag: "CREATE VIEW", name: &create.name, if_not_exists: create.if_not_exists }
             }
-            Statement::CreateMaterializedView(create) => {
-                Self { tag: "CREATE MATERIALIZED VIEW", name: &create.name, if_not_exists: create.if_not_exists }
-            }
+            Statement::CreateMaterializedView(create) => Self {
+                tag: "CREATE MATERIALIZED VIEW",
+                name: &create.name,
+                if_not_exists: create.if_not_exists,
+            },
             Statement::CreateSink(create) => {
                 Self { tag: "CREATE SINK", name: &create.name, if_not_exists: create.if_not_exists }
             }
@@ -136,7 +145,9 @@ impl<'a> Heading<'a> {
         match (taken, self.if_not_exists) {
             (false, _) => Ok(None),
             (true, true) => Ok(Some(format!("relation \"{name}\" already exists, skipping"))),
-            (true, false) => Err(SqlErrorKind::DuplicateRelation { name: name.clone() }.at(self.name.position)),
+            (true, false) => {
+                Err(SqlErrorKind::DuplicateRelation { name: name.clone() }.at(self.name.position))
+            }
         }
     }
 }

@@ -38,7 +38,9 @@ pub(crate) async fn run(session: &mut Session, parsed: &Parsed) -> Result<Output
         | Statement::CreateView(_)
         | Statement::CreateMaterializedView(_)
         | Statement::CreateSink(_) => create::run(session, &parsed.statement).await,
-        Statement::CreateSchema { name, if_not_exists } => create_schema::run(session, name, *if_not_exists).await,
+        Statement::CreateSchema { name, if_not_exists } => {
+            create_schema::run(session, name, *if_not_exists).await
+        }
         Statement::Drop(drop) => drop::run(session, drop).await,
         Statement::Explain { analyze, verbose, statement } => {
             explain::run(session, statement, *analyze, *verbose).await
@@ -66,7 +68,9 @@ pub(crate) async fn prepare(
     parsed: Parsed,
     types: &[Option<DataType>],
 ) -> Result<Prepared, SqlError> {
-    if session.transaction_status() == b'E' && !matches!(parsed.statement, Statement::Commit | Statement::Rollback) {
+    if session.transaction_status() == b'E'
+        && !matches!(parsed.statement, Statement::Commit | Statement::Rollback)
+    {
         return Err(SqlErrorKind::InFailedTransaction.into());
     }
     let given: Vec<Parameter> =
