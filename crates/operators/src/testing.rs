@@ -31,7 +31,7 @@ use dataflow::{
 };
 use expect_test::Expect;
 use state::{
-    CheckpointWrites, Epoch, KeyGroupRange, Published, Run, StateBackend, Storage, StorageOptions,
+    CheckpointWrites, Entry, Epoch, KeyGroupRange, Published, Run, StateBackend, Storage, StorageOptions,
     TableChanges, TableId, TableSchema, ViewStore, decode_keys, decode_rows, encode_keys,
 };
 
@@ -54,6 +54,8 @@ pub(crate) fn check_operator(
 
 /// A row of a script: multiplicity, values, watermark.
 type ScriptRow = (i64, Vec<String>, Option<i64>);
+
+type StagedChanges = (TableId, KeyGroupRange, TableChanges);
 
 struct ScriptRun {
     input: SchemaRef,
@@ -140,7 +142,7 @@ pub(crate) struct TestTask {
     pub(crate) side: Vec<SideOutput>,
     pub(crate) state: TestState,
     epoch: Epoch,
-    handed_over: Option<(Epoch, Vec<(TableId, KeyGroupRange, TableChanges)>)>,
+    handed_over: Option<(Epoch, Vec<StagedChanges>)>,
 }
 
 impl TestTask {
@@ -316,7 +318,7 @@ pub(crate) struct TestState {
     backend: Arc<dyn StateBackend>,
     pub(crate) views: ViewStore,
     key_groups: KeyGroupRange,
-    changes: Vec<(TableId, KeyGroupRange, TableChanges)>,
+    changes: Vec<StagedChanges>,
     runs: Vec<(TableId, Run)>,
     /// How often state was read.
     pub(crate) reads: std::cell::Cell<usize>,
@@ -354,7 +356,7 @@ impl StateAccess for TestState {
         let entries: Vec<_> =
             self.backend.scan_state(table_id(table), self.key_groups, upper).collect::<state::Result<_>>()?;
         // Small batches, so that more than one comes.
-        let decode = |entries: &[(Box<[u8]>, Box<[u8]>)]| -> Result<RecordBatch> {
+        let decode = |entries: &[Entry]| -> Result<RecordBatch> {
             let mut columns = decode_keys(schema.key_fields(), entries.iter().map(|(key, _)| key.as_ref()))?;
             columns.extend(decode_rows(schema.value_fields(), entries.iter().map(|(_, row)| row.as_ref()))?);
             Ok(RecordBatch::try_new(Arc::clone(&schema.columns), columns)?)

@@ -1,5 +1,7 @@
 //! Literals that have to be known before a query is planned.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
+
 use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use sqlparser::ast::{Expr, Interval, UnaryOperator, Value};
 

@@ -12,14 +12,19 @@ fn rewritten(text: &str) -> String {
 #[test]
 fn qualified_operators_functions_and_collations_become_plain() {
     assert_eq!(
-        rewritten("SELECT pg_catalog.lower(a) FROM t WHERE a OPERATOR(pg_catalog.~) '^(t)$' COLLATE pg_catalog.default"),
+        rewritten(
+            "SELECT pg_catalog.lower(a) FROM t WHERE a OPERATOR(pg_catalog.~) '^(t)$' COLLATE pg_catalog.default"
+        ),
         "SELECT lower(a) FROM t WHERE a ~ '^(t)$'",
     );
 }
 
 #[test]
 fn casts_to_catalog_types_become_lookups() {
-    assert_eq!(rewritten("SELECT 't'::regclass::pg_catalog.oid"), "SELECT regclass_in('t')::BIGINT AS \"regclass\"");
+    assert_eq!(
+        rewritten("SELECT 't'::regclass::pg_catalog.oid"),
+        "SELECT regclass_in('t')::BIGINT AS \"regclass\""
+    );
     assert_eq!(
         rewritten("SELECT c.oid::pg_catalog.regclass FROM pg_class c"),
         "SELECT regclass_out(c.oid) AS \"oid\" FROM pg_class AS c",
@@ -30,7 +35,9 @@ fn casts_to_catalog_types_become_lookups() {
 #[test]
 fn a_join_to_a_table_that_never_has_rows_is_not_planned() {
     assert_eq!(
-        rewritten("SELECT c.relname, 1 FROM pg_class c, pg_inherits i WHERE c.oid = i.inhparent ORDER BY inhseqno"),
+        rewritten(
+            "SELECT c.relname, 1 FROM pg_class c, pg_inherits i WHERE c.oid = i.inhparent ORDER BY inhseqno"
+        ),
         "SELECT NULL::TEXT AS \"relname\", NULL::TEXT WHERE false",
     );
     let outer = "SELECT c.relname FROM pg_class AS c LEFT JOIN pg_inherits AS i ON c.oid = i.inhparent";

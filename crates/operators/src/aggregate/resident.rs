@@ -432,7 +432,7 @@ impl Resident {
     /// Takes note of keys that are on disk and not here, by the ends of their windows.
     pub(crate) fn note_absent(&mut self, ends: &ArrayRef) -> Result<()> {
         if let Some(windows) = &mut self.windows {
-            for end in micros(ends)?.iter() {
+            for end in &micros(ends)? {
                 *windows.absent.entry(end.unwrap_or(i64::MAX)).or_default() += 1;
             }
         }

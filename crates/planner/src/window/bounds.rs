@@ -6,7 +6,6 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, AsArray};
-use arrow::compute::unary_opt;
 use arrow::datatypes::{DataType, TimestampMicrosecondType};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::{
@@ -21,9 +20,10 @@ pub(super) fn bounds_of(time: &Expr, size: i64, offset: i64) -> impl Iterator<It
         [Bound::Start, Bound::End, Bound::Time]
             .map(|bound| Arc::new(ScalarUDF::new_from_impl(WindowBound::new(bound))))
     });
-    FUNCTIONS.iter().zip(WINDOW_COLUMNS).map(move |(function, name)| {
-        function.call(vec![time.clone(), lit(size), lit(offset)]).alias(name)
-    })
+    FUNCTIONS
+        .iter()
+        .zip(WINDOW_COLUMNS)
+        .map(move |(function, name)| function.call(vec![time.clone(), lit(size), lit(offset)]).alias(name))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,10 +85,9 @@ impl ScalarUDFImpl for WindowBound {
             return internal_err!("the size and offset of a window are not constant");
         };
         let times = time.to_array(args.number_rows)?;
-        let bounds = unary_opt::<_, _, TimestampMicrosecondType>(
-            times.as_primitive::<TimestampMicrosecondType>(),
-            |time| self.of(time, *size, *offset),
-        );
+        let bounds = times
+            .as_primitive::<TimestampMicrosecondType>()
+            .unary_opt::<_, TimestampMicrosecondType>(|time| self.of(time, *size, *offset));
         let bounds: ArrayRef = Arc::new(bounds.with_data_type(times.data_type().clone()));
         match time {
             ColumnarValue::Scalar(_) => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&bounds, 0)?)),

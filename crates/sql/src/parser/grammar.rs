@@ -4,6 +4,8 @@
 //! compared by their text, so that none of them has to be a keyword of sqlparser; expressions,
 //! types and queries are sqlparser's. An error points at the token the parser stopped at.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's tokens list what every database knows")]
+
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
@@ -161,19 +163,17 @@ impl<'a> Grammar<'a> {
 
     /// An identifier, folded as PostgreSQL folds: lower case unless quoted.
     pub(crate) fn identifier(&mut self) -> Result<String> {
-        if let Token::Word(word) = self.peek_token() {
-            if word.quote_style.is_some() || !is_reserved(&word.value) {
-                let name = fold(&word.value, word.quote_style);
-                if name.is_empty() {
-                    let kind =
-                        SqlErrorKind::Syntax { message: "zero-length delimited identifier".to_owned() };
-                    return Err(kind.at(self.position()));
-                }
-                self.advance();
-                return Ok(name);
-            }
+        let Token::Word(word) = self.peek_token() else { return Err(self.unexpected()) };
+        if word.quote_style.is_none() && is_reserved(&word.value) {
+            return Err(self.unexpected());
         }
-        Err(self.unexpected())
+        let name = fold(&word.value, word.quote_style);
+        if name.is_empty() {
+            let message = "zero-length delimited identifier".to_owned();
+            return Err(SqlErrorKind::Syntax { message }.at(self.position()));
+        }
+        self.advance();
+        Ok(name)
     }
 
     /// `name` or `schema.name`.
@@ -436,19 +436,21 @@ fn end_queries_at_options(tokens: &mut [TokenWithSpan]) {
 fn emit_candidates(tokens: &[TokenWithSpan]) -> Vec<usize> {
     let mut depth = 0usize;
     let mut found = Vec::new();
-    for (index, window) in tokens.windows(2).enumerate() {
-        match &window[0].token {
+    for (index, pair) in tokens.windows(2).enumerate() {
+        match &pair[0].token {
             Token::LParen | Token::LBracket => depth += 1,
             Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
-            token if depth == 0 && is_word(token, "EMIT") => {
-                if ["ON", "EVERY"].iter().any(|word| is_word(&window[1].token, word)) {
-                    found.push(index);
-                }
+            token if depth == 0 && is_word(token, "EMIT") && begins_emission(&pair[1].token) => {
+                found.push(index)
             }
             _ => {}
         }
     }
     found
+}
+
+fn begins_emission(token: &Token) -> bool {
+    is_word(token, "ON") || is_word(token, "EVERY")
 }
 
 fn column(location: Location) -> u32 {

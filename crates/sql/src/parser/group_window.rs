@@ -5,6 +5,8 @@
 //! | `… FROM t GROUP BY k, TUMBLE(c, size)` | `… FROM TUMBLE(t, c, size) AS t GROUP BY k, window_start, window_end` |
 //! | there `TUMBLE_START(c, size)`, `TUMBLE_END(c, size)`, `TUMBLE_ROWTIME(c, size)` | `window_start`, `window_end`, `window_time` |
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
+
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{

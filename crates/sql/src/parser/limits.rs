@@ -5,6 +5,8 @@
 //! (`a + a + a …`), which sqlparser reads in a loop but builds as a left-deep tree. Lists stay
 //! flat, so they may be as long as memory allows.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's tokens list what every database knows")]
+
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{SqlError, SqlErrorKind};

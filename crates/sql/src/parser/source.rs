@@ -5,6 +5,8 @@
 //! **statement's own text**. From then on `span.start.column` of any token or syntax tree node is
 //! the number a client expects, whatever lines and multi-byte characters stand before it.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's tokens list what every database knows")]
+
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 use crate::dialect::HighwaterDialect;

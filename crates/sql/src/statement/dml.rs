@@ -1,5 +1,7 @@
 //! `INSERT`, `UPDATE`, `DELETE`, with RETURNING.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's statements list what every database knows")]
+
 use sqlparser::ast::{self, TableObject};
 use sqlparser::parser::Parser;
 

@@ -27,14 +27,19 @@ pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<Statement> {
     }
     let position = grammar.position();
     let inner = statement::parse(grammar)?;
-    match &inner {
-        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {}
-        Statement::CreateMaterializedView(_) | Statement::CreateSink(_) | Statement::CreateSource(_) => {
-            if flags.analyze {
-                return Err(SqlErrorKind::unsupported("EXPLAIN ANALYZE of CREATE").at(position));
-            }
-        }
-        _ => return Err(SqlErrorKind::unsupported("EXPLAIN of this statement").at(position)),
+    let runs = matches!(
+        inner,
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+    );
+    let creates = matches!(
+        inner,
+        Statement::CreateMaterializedView(_) | Statement::CreateSink(_) | Statement::CreateSource(_)
+    );
+    if !runs && !creates {
+        return Err(SqlErrorKind::unsupported("EXPLAIN of this statement").at(position));
+    }
+    if creates && flags.analyze {
+        return Err(SqlErrorKind::unsupported("EXPLAIN ANALYZE of CREATE").at(position));
     }
     Ok(Statement::Explain { analyze: flags.analyze, verbose: flags.verbose, statement: Box::new(inner) })
 }

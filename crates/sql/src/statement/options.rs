@@ -4,6 +4,8 @@
 //! in lower case. `WITH (format = 'json')` and `FORMAT PLAIN ENCODE JSON` are the same, and so are
 //! `'csv.delimiter' = ';'` and `ENCODE CSV (delimiter = ';')`: both end up in [`FormatDefinition`].
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's tokens list what every database knows")]
+
 use std::collections::BTreeMap;
 
 use sqlparser::tokenizer::Token;

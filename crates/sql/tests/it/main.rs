@@ -1,5 +1,8 @@
 //! Tests of the crate through its public interface.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names the one statement it wants")]
+
 mod aliases;
 mod errors;
 mod fuzz;

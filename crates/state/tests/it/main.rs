@@ -5,6 +5,7 @@ mod backend;
 mod crash;
 mod damage;
 mod fixture;
+mod history;
 mod inbox;
 mod model;
 mod restart;
