@@ -2,6 +2,7 @@
 //! restart, and what a start must notice.
 
 mod backend;
+mod crash;
 mod damage;
 mod fixture;
 mod history;
