@@ -131,7 +131,7 @@ impl<'a> Binder<'a> {
         let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.collect());
         let statement = ast::Statement::Query(Box::new(unique));
         let plan = planner.sql_statement_to_plan_with_context(statement, &mut context)?;
-        let names = crate::shim::output_names(query, plan.schema());
+        let names = sql::output_names(query, plan.schema());
         Ok((plan, names))
     }
 
