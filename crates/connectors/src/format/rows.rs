@@ -26,15 +26,7 @@ impl RowPlan {
     /// Fills the columns asked for and those that are NOT NULL: whether a record is good must not
     /// depend on who reads it more than it has to.
     pub(crate) fn new(schema: &SchemaRef, asked: &[usize], unit: Option<EpochUnit>) -> Result<Self> {
-        for field in schema.fields() {
-            if Column::new(field, 0, unit).is_none() {
-                return Err(DataflowError::Internal(format!(
-                    "column \"{}\" of type {} cannot be read from text",
-                    field.name(),
-                    field.data_type()
-                )));
-            }
-        }
+        check_types(schema).map_err(DataflowError::Internal)?;
         let is_filled = |idx: &usize| asked.contains(idx) || !schema.field(*idx).is_nullable();
         let columns = (0..schema.fields().len()).filter(is_filled).collect();
         Ok(Self { schema: SchemaRef::clone(schema), columns, unit })
@@ -55,6 +47,16 @@ impl RowPlan {
             positions: Vec::with_capacity(capacity),
             errors: Vec::new(),
         }
+    }
+}
+
+/// Says which column has a type that no text format can fill.
+pub(crate) fn check_types(schema: &SchemaRef) -> Result<(), String> {
+    match schema.fields().iter().find(|field| Column::new(field, 0, None).is_none()) {
+        Some(field) => {
+            Err(format!("column \"{}\" of type {} cannot be read from text", field.name(), field.data_type()))
+        }
+        None => Ok(()),
     }
 }
 
