@@ -36,11 +36,7 @@ impl Coordinator {
 
     /// Whether a barrier would bring a waiting session further.
     pub(crate) fn wants_barrier(&self, waiter: &Waiter) -> bool {
-        if waiter.epoch.is_none() {
-            return self.has_read(waiter) && waiter.inbox <= self.inbox.sequence();
-        }
-        let jobs = waiter.jobs.iter().filter_map(|id| self.jobs.get(id));
-        jobs.flat_map(|job| &job.backfills).any(|backfill| backfill.pump.is_at_cut())
+        waiter.epoch.is_none() && self.has_read(waiter) && waiter.inbox <= self.inbox.sequence()
     }
 
     fn has_read(&self, waiter: &Waiter) -> bool {
@@ -75,8 +71,9 @@ impl Coordinator {
         }
         let needs_checkpoint = self.waiters.iter().any(|waiter| self.needs_checkpoint(waiter));
         self.checkpoints.is_forced |= needs_checkpoint;
-        let is_watching = |waiter: &Waiter| !waiter.jobs.is_empty() || !waiter.sources.is_empty();
-        self.events.watch(self.waiters.iter().any(is_watching));
+        let has_backfills = self.jobs.values().any(|job| !job.backfills.is_empty());
+        let is_watched = has_backfills || self.waiters.iter().any(|waiter| !waiter.sources.is_empty());
+        self.events.watch(is_watched);
     }
 
     fn answer(&self, waiter: &Waiter) -> Option<Result<(), RuntimeError>> {

@@ -200,7 +200,7 @@ impl Coordinator {
         let needs_checkpoint =
             self.checkpoints.is_forced || !self.changes.is_empty() || !self.shutdown.is_empty();
         (may_checkpoint && needs_checkpoint)
-            || self.jobs.values().any(|job| job.is_live() && job.is_scanning)
+            || self.jobs.values().any(|job| job.is_live() && (job.is_scanning || job.can_join()))
             || self.waiters.iter().any(|waiter| self.wants_barrier(waiter))
     }
 
@@ -324,8 +324,10 @@ impl Coordinator {
 
     fn on_report(&mut self, report: TaskReport) {
         let Some(flight) = &mut self.flight else { return };
-        let Some(waiting) = flight.waiting.get_mut(&report.job) else { return };
-        debug_assert_eq!(flight.epoch, report.epoch);
+        let Some(waiting) = flight.waiting.get_mut(&report.job).filter(|_| flight.epoch == report.epoch)
+        else {
+            return;
+        };
         *waiting -= 1;
         if *waiting == 0 {
             flight.waiting.remove(&report.job);
@@ -427,6 +429,11 @@ impl Coordinator {
 }
 
 impl RunningJob {
+    /// Whether a reader of its own has come to where the shared one was: a barrier joins them.
+    fn can_join(&self) -> bool {
+        self.backfills.iter().any(|backfill| backfill.pump.is_at_cut())
+    }
+
     /// What its tasks report is collected anew.
     fn begin_epoch(&mut self) {
         (self.dirty_bytes, self.clean_bytes, self.wake_at) = (0, 0, None);

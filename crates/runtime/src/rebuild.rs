@@ -62,13 +62,14 @@ pub(crate) struct Wiping {
 }
 
 impl Coordinator {
-    /// When a failed job is due.
+    /// When the next failed job is due, of those that do not wait for another one.
     pub(crate) fn next_retry(&self) -> Option<Instant> {
-        if self.wiping.jobs.is_empty() {
-            self.failed_jobs().filter_map(|job| job.retry.at).min()
-        } else {
-            None
-        }
+        let can_begin = |job: &&RunningJob| {
+            let upstream = job.definition.graph.upstream_jobs();
+            upstream.iter().all(|id| self.jobs.get(id).is_none_or(RunningJob::is_live))
+        };
+        let waiting = self.failed_jobs().filter(|_| self.wiping.jobs.is_empty()).filter(can_begin);
+        waiting.filter_map(|job| job.retry.at).min()
     }
 
     fn failed_jobs(&self) -> impl Iterator<Item = &RunningJob> {

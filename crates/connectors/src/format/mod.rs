@@ -104,6 +104,14 @@ impl RecordFormat {
         }
     }
 
+    /// Whether the beginning of a file can be one of this format and schema.
+    pub(crate) fn check_beginning(&self, schema: &SchemaRef, beginning: &[u8]) -> Result<(), String> {
+        match self {
+            Self::Json(_) => Ok(()),
+            Self::Csv(format) => format.check_header(schema, beginning),
+        }
+    }
+
     /// How the reader finds the ends of records; `None` if every newline is one.
     pub(crate) fn csv_framing(&self) -> Option<CsvFraming> {
         match self {

@@ -570,6 +570,9 @@ impl SourcePump {
         let waiting = waiting.map(|idx| split.waiting.swap_remove(idx).1);
         state.in_flight -= 1;
         self.seal_if_done(&mut state);
+        if self.role == PumpRole::Backfill && state.in_flight == 0 && state.is_at_limits() {
+            self.events.caught_up();
+        }
         drop(state);
         if let Some(lane) = waiting {
             self.wake_lane(lane);

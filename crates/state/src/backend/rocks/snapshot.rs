@@ -108,6 +108,14 @@ impl RocksSnapshot {
         Ok(scan)
     }
 
+    /// Entries of a key group whose keys start with `prefix`.
+    pub(super) fn scan_state_prefix(&self, table: TableId, group: u8, prefix: &[u8]) -> Result<Scan> {
+        let start = [&table.0.to_be_bytes()[..], &[group], prefix].concat();
+        let end = prefix_end(&start);
+        // Below the floor of the group everything is deleted.
+        self.scan(Family::State, &start.max(self.group_start(table, group)), end, 5)
+    }
+
     /// Full keys of a key group before `end` (key group and key); `None`: more than `max`.
     pub(super) fn state_keys(
         &self,
