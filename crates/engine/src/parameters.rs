@@ -37,7 +37,7 @@ pub(crate) fn bind(statement: &mut Statement, parameters: &[Parameter]) -> Resul
     }
 }
 
-fn visit(statement: &mut Statement, visitor: &mut Binder<'_>) {
+fn visit<V: VisitorMut>(statement: &mut Statement, visitor: &mut V) {
     let _ = match statement {
         Statement::Query(query) => VisitMut::visit(query, visitor),
         Statement::Insert(insert) => VisitMut::visit(insert, visitor),
@@ -80,6 +80,26 @@ impl VisitorMut for Binder<'_> {
             }
         }
     }
+}
+
+/// Types that the statement itself says: `$1::bigint`, `CAST($2 AS text)`.
+pub(crate) fn declared(statement: &Statement) -> Vec<(usize, DataType)> {
+    struct Finder(Vec<(usize, DataType)>);
+    impl VisitorMut for Finder {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Cast { expr, data_type, .. } = expr
+                && let Some(number) = placeholder(expr)
+                && let Ok(column) = sql::types::column_type(data_type)
+            {
+                self.0.push((number, column.data_type));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut finder = Finder(Vec::new());
+    visit(&mut statement.clone(), &mut finder);
+    finder.0
 }
 
 /// The number of `$n`.

@@ -75,6 +75,7 @@ pub(crate) async fn prepare(
     }
     let given: Vec<Parameter> =
         types.iter().map(|known| known.clone().map_or(Parameter::Unknown, Parameter::Type)).collect();
+    let declared = parameters::declared(&parsed.statement);
     let mut typed = parsed.statement.clone();
     let count = parameters::bind(&mut typed, &given)?;
     let (kind, signature) = match &typed {
@@ -107,8 +108,11 @@ pub(crate) async fn prepare(
     let parameters: Vec<DataType> = (0..count.max(types.len()))
         .map(|at| {
             let given = types.get(at).cloned().flatten();
+            let declared = || {
+                declared.iter().find(|(number, _)| *number == at + 1).map(|(_, data_type)| data_type.clone())
+            };
             // What nothing says anything about is text, as in PostgreSQL.
-            given.or_else(|| signature.parameter(at)).unwrap_or(DataType::Utf8View)
+            given.or_else(declared).or_else(|| signature.parameter(at)).unwrap_or(DataType::Utf8View)
         })
         .collect();
     let inner = Arc::new(PreparedStatement { parsed, parameters: parameters.clone() });

@@ -16,7 +16,7 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
-use super::names::{UNNAMED, boolean, call, cast, column_name, null, text};
+use super::names::{UNNAMED, boolean, call, call2, cast, column_name, null, text};
 use super::{table_name, take};
 use crate::system;
 
@@ -131,8 +131,8 @@ pub(super) fn rewrite(expr: &mut Expr) {
         }
         Expr::Function(function) => {
             let name = function.name.0.last().and_then(super::part_name).unwrap_or_default();
-            if name == "array_to_string" {
-                function.name = vec![Ident::new("pg_array_to_string")].into();
+            if ["array_to_string", "array_remove"].contains(&name.as_str()) {
+                function.name = vec![Ident::new(format!("pg_{name}"))].into();
             }
             if name == "array"
                 && let FunctionArguments::Subquery(query) = &mut function.args
@@ -140,6 +140,16 @@ pub(super) fn rewrite(expr: &mut Expr) {
             {
                 *expr = rewritten;
             }
+        }
+        // Arrays of the catalog are text like `{a,b}`.
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
+            if matches!(
+                right.as_ref(),
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Nested(_)
+            ) =>
+        {
+            let (element, array) = (take(left), take(right));
+            *expr = call2("pg_array_has", array, element);
         }
         _ => {}
     }

@@ -17,7 +17,10 @@ async fn names_are_taken_once() {
 async fn what_others_depend_on_is_not_dropped() {
     let mut db = session().await;
     ok(&mut db, "CREATE TABLE t (id INT PRIMARY KEY); CREATE MATERIALIZED VIEW v AS SELECT id FROM t").await;
-    assert_eq!(err(&mut db, "DROP TABLE t").await, "2BP01 cannot drop table t because other objects depend on it");
+    assert_eq!(
+        err(&mut db, "DROP TABLE t").await,
+        "2BP01 cannot drop table t because other objects depend on it"
+    );
     assert_eq!(err(&mut db, "DROP VIEW v").await, "42809 \"v\" is not a view");
     assert_eq!(err(&mut db, "DROP TABLE nope").await, "42P01 table \"nope\" does not exist");
     assert_eq!(ok(&mut db, "DROP TABLE IF EXISTS nope").await, "DROP TABLE");
@@ -32,7 +35,10 @@ async fn show_and_describe() {
     let mut db = session().await;
     ok(&mut db, "CREATE TABLE t (id INT PRIMARY KEY, v NUMERIC(10,2) DEFAULT 1)").await;
     assert_eq!(ok(&mut db, "SHOW TABLES").await, "public|t|me");
-    assert_eq!(ok(&mut db, "DESCRIBE t").await, "id|integer|false|NULL|primary key\nv|numeric(10,2)|true|1|NULL");
+    assert_eq!(
+        ok(&mut db, "DESCRIBE t").await,
+        "id|integer|false|NULL|primary key\nv|numeric(10,2)|true|1|NULL"
+    );
     assert!(ok(&mut db, "SHOW CREATE TABLE t").await.starts_with("t|CREATE TABLE"));
     assert!(ok(&mut db, "SHOW JOBS").await.contains("|t|table|RUNNING|"));
     assert!(ok(&mut db, "SELECT name, state FROM highwater.jobs").await.contains("t|RUNNING"));

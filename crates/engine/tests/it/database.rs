@@ -66,7 +66,13 @@ pub(crate) async fn show(output: Output) -> Result<String, SqlError> {
             let values: Vec<String> = batch
                 .columns()
                 .iter()
-                .map(|column| if column.is_null(row) { "NULL".to_owned() } else { array_value_to_string(column, row).unwrap() })
+                .map(|column| {
+                    if column.is_null(row) {
+                        "NULL".to_owned()
+                    } else {
+                        array_value_to_string(column, row).unwrap()
+                    }
+                })
                 .collect();
             lines.push(values.join("|"));
         }

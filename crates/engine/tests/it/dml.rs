@@ -73,19 +73,41 @@ async fn defaults_column_lists_and_casts() {
         ok(&mut db, "SELECT id, a, c FROM t ORDER BY id").await,
         "1|x|2.0\n2|x|2.0\n3|x|2.0\n4|NULL|0.5",
     );
-    assert_eq!(err(&mut db, "INSERT INTO t (id) VALUES ('y')").await, "22P02 invalid input syntax for type integer: \"y\"");
-    assert_eq!(err(&mut db, "INSERT INTO t (id, a) VALUES (1)").await, "42601 INSERT has more target columns than expressions");
-    assert_eq!(err(&mut db, "INSERT INTO t (id) VALUES (1, 2)").await, "42601 INSERT has more expressions than target columns");
-    assert_eq!(err(&mut db, "INSERT INTO t (nope) VALUES (1)").await, "42703 column \"nope\" of relation \"t\" does not exist");
+    assert_eq!(
+        err(&mut db, "INSERT INTO t (id) VALUES ('y')").await,
+        "22P02 invalid input syntax for type integer: \"y\""
+    );
+    assert_eq!(
+        err(&mut db, "INSERT INTO t (id, a) VALUES (1)").await,
+        "42601 INSERT has more target columns than expressions"
+    );
+    assert_eq!(
+        err(&mut db, "INSERT INTO t (id) VALUES (1, 2)").await,
+        "42601 INSERT has more expressions than target columns"
+    );
+    assert_eq!(
+        err(&mut db, "INSERT INTO t (nope) VALUES (1)").await,
+        "42703 column \"nope\" of relation \"t\" does not exist"
+    );
 }
 
 #[tokio::test]
 async fn insert_select_and_returning() {
     let mut db = session().await;
-    ok(&mut db, "CREATE TABLE a (id BIGINT PRIMARY KEY, v INT); CREATE TABLE b (id BIGINT PRIMARY KEY, v INT)").await;
+    ok(
+        &mut db,
+        "CREATE TABLE a (id BIGINT PRIMARY KEY, v INT); CREATE TABLE b (id BIGINT PRIMARY KEY, v INT)",
+    )
+    .await;
     ok(&mut db, "INSERT INTO a VALUES (1, 10), (2, 20)").await;
-    assert_eq!(ok(&mut db, "INSERT INTO b SELECT id + 100, v * 2 FROM a RETURNING id, v + 1 AS w").await, "101|21\n102|41");
-    assert_eq!(ok(&mut db, "UPDATE b SET v = a.v FROM a WHERE b.id = a.id + 100 RETURNING b.id, b.v").await, "101|10\n102|20");
+    assert_eq!(
+        ok(&mut db, "INSERT INTO b SELECT id + 100, v * 2 FROM a RETURNING id, v + 1 AS w").await,
+        "101|21\n102|41"
+    );
+    assert_eq!(
+        ok(&mut db, "UPDATE b SET v = a.v FROM a WHERE b.id = a.id + 100 RETURNING b.id, b.v").await,
+        "101|10\n102|20"
+    );
     assert_eq!(ok(&mut db, "DELETE FROM b WHERE v > 10 RETURNING *").await, "102|20");
 }
 

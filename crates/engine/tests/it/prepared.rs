@@ -37,12 +37,18 @@ async fn values_take_the_place_of_parameters() {
     let text = |value: &str| ScalarValue::Utf8View(Some(value.to_owned()));
     let insert = "INSERT INTO t VALUES ($1, $2)";
     assert_eq!(call(&mut db, insert, vec![ScalarValue::Int64(Some(1)), text("it's")]).await, "INSERT 1");
-    assert_eq!(call(&mut db, insert, vec![ScalarValue::Int64(Some(2)), ScalarValue::Utf8View(None)]).await, "INSERT 1");
+    assert_eq!(
+        call(&mut db, insert, vec![ScalarValue::Int64(Some(2)), ScalarValue::Utf8View(None)]).await,
+        "INSERT 1"
+    );
     let select = "SELECT name FROM t WHERE id = $1";
     assert_eq!(call(&mut db, select, vec![ScalarValue::Int64(Some(1))]).await, "it's");
     assert_eq!(call(&mut db, select, vec![ScalarValue::Int64(Some(2))]).await, "NULL");
     let update = "UPDATE t SET name = $2 WHERE id = $1";
     assert_eq!(call(&mut db, update, vec![ScalarValue::Int64(Some(2)), text("b")]).await, "UPDATE 1");
     assert_eq!(call(&mut db, "SELECT id FROM t WHERE name = $1", vec![text("b")]).await, "2");
-    assert_eq!(call(&mut db, "SELECT id FROM t ORDER BY id LIMIT $1", vec![ScalarValue::Int64(Some(1))]).await, "1");
+    assert_eq!(
+        call(&mut db, "SELECT id FROM t ORDER BY id LIMIT $1", vec![ScalarValue::Int64(Some(1))]).await,
+        "1"
+    );
 }

@@ -17,7 +17,8 @@ fn statements() -> Vec<(&'static str, &'static str)> {
 
 async fn example() -> Session {
     let mut db = session().await;
-    ok(&mut db, "CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT NOT NULL DEFAULT 'x', v NUMERIC(10,2))").await;
+    ok(&mut db, "CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT NOT NULL DEFAULT 'x', v NUMERIC(10,2))")
+        .await;
     ok(&mut db, "CREATE VIEW vw AS SELECT * FROM t").await;
     ok(&mut db, "CREATE MATERIALIZED VIEW mv AS SELECT id, count(*) AS n FROM t GROUP BY id").await;
     db

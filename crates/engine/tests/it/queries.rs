@@ -18,7 +18,11 @@ async fn key_filters_give_what_full_scans_give() {
         ("b BETWEEN 'x' AND 'xx'", "1\n2"),
         ("a + 0 = 1 AND b = 'y'", "3"),
     ] {
-        assert_eq!(ok(&mut db, &format!("SELECT v FROM t WHERE {filter} ORDER BY v")).await, expected, "{filter}");
+        assert_eq!(
+            ok(&mut db, &format!("SELECT v FROM t WHERE {filter} ORDER BY v")).await,
+            expected,
+            "{filter}"
+        );
     }
     let plan = ok(&mut db, "EXPLAIN SELECT v FROM t WHERE b = 'y' AND a > 1").await;
     assert!(plan.contains("key=[= y > 1]"), "{plan}");
@@ -27,7 +31,8 @@ async fn key_filters_give_what_full_scans_give() {
 #[tokio::test]
 async fn a_point_read_gives_what_the_planner_gives() {
     let mut db = session().await;
-    ok(&mut db, "CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT); INSERT INTO t VALUES (1, 'a'), (2, 'b')").await;
+    ok(&mut db, "CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        .await;
     assert_eq!(ok(&mut db, "SELECT name, id FROM t WHERE id = 2").await, "b|2");
     assert_eq!(ok(&mut db, "SELECT * FROM t WHERE id = '1'").await, "1|a");
     assert_eq!(ok(&mut db, "SELECT name FROM t WHERE id = 3").await, "");

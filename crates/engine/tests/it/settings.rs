@@ -25,7 +25,10 @@ async fn unknown_settings_are_refused() {
 #[tokio::test]
 async fn functions_know_the_session() {
     let mut db = session().await;
-    assert_eq!(ok(&mut db, "SELECT current_user, current_database(), current_schema()").await, "me|highwater|public");
+    assert_eq!(
+        ok(&mut db, "SELECT current_user, current_database(), current_schema()").await,
+        "me|highwater|public"
+    );
     ok(&mut db, "SET timezone = 'Europe/Berlin'").await;
     assert_eq!(ok(&mut db, "SELECT current_setting('TimeZone')").await, "Europe/Berlin");
     assert_eq!(ok(&mut db, "SELECT set_config('application_name', 'x', false)").await, "x");

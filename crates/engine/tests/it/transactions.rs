@@ -72,14 +72,20 @@ async fn an_error_in_a_stream_fails_the_transaction() {
 async fn ddl_is_refused_in_a_transaction_block() {
     let mut db = open().await.session("me");
     ok(&mut db, "BEGIN").await;
-    assert_eq!(err(&mut db, "CREATE TABLE t (id INT)").await, "25001 CREATE TABLE cannot run inside a transaction block");
+    assert_eq!(
+        err(&mut db, "CREATE TABLE t (id INT)").await,
+        "25001 CREATE TABLE cannot run inside a transaction block"
+    );
 }
 
 #[tokio::test]
 async fn a_read_only_transaction_changes_nothing() {
     let mut db = open().await.session("me");
     ok(&mut db, "CREATE TABLE t (id INT PRIMARY KEY); BEGIN READ ONLY").await;
-    assert_eq!(err(&mut db, "INSERT INTO t VALUES (1)").await, "25006 cannot execute INSERT in a read-only transaction");
+    assert_eq!(
+        err(&mut db, "INSERT INTO t VALUES (1)").await,
+        "25006 cannot execute INSERT in a read-only transaction"
+    );
     ok(&mut db, "ROLLBACK").await;
     ok(&mut db, "INSERT INTO t VALUES (1)").await;
 }

@@ -7,7 +7,8 @@ async fn a_view_follows_its_table() {
     let mut db = session().await;
     ok(&mut db, "CREATE TABLE t (id INT PRIMARY KEY, g TEXT, v INT)").await;
     ok(&mut db, "INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)").await;
-    ok(&mut db, "CREATE MATERIALIZED VIEW s AS SELECT g, count(*) AS n, sum(v) AS total FROM t GROUP BY g").await;
+    ok(&mut db, "CREATE MATERIALIZED VIEW s AS SELECT g, count(*) AS n, sum(v) AS total FROM t GROUP BY g")
+        .await;
     assert_eq!(ok(&mut db, "SELECT * FROM s ORDER BY g").await, "a|2|3\nb|1|3");
     ok(&mut db, "UPDATE t SET g = 'b' WHERE id = 1").await;
     assert_eq!(ok(&mut db, "SELECT * FROM s ORDER BY g").await, "a|1|2\nb|2|4");
