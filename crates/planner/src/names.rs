@@ -2,7 +2,7 @@
 //!
 //! PostgreSQL lets `SELECT a, a` have two columns of one name; DataFusion wants names to be
 //! unique. Repeated items of the outermost select list get names of ours here; what a client sees
-//! comes from `crate::shim::output_names`, which reads the query as it was written.
+//! comes from `sql::output_names`, which reads the query as it was written.
 
 use std::collections::BTreeSet;
 
