@@ -13,13 +13,16 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use catalog::{Column, Relation, RelationId, RelationKind};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{Result, TableReference};
+use datafusion::catalog::TableFunctionArgs;
+use datafusion::common::{DFSchema, Result, TableReference};
 use datafusion::datasource::{TableType, provider_as_source};
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF,
     cast,
 };
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use sql::{SqlError, SqlErrorKind, Statement};
 use sqlparser::ast;
@@ -246,9 +249,22 @@ impl ContextProvider for Binder<'_> {
         self.source(&name).map_err(user_error)
     }
 
-    fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
-        let signature = format!("{name}(…)");
-        Err(user_error(SqlErrorKind::UndefinedFunction { signature }.into()))
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
+        let state = &self.session.state;
+        let Some(function) = state.table_functions().get(name) else {
+            let signature = format!("{name}(…)");
+            return Err(user_error(SqlErrorKind::UndefinedFunction { signature }.into()));
+        };
+        let context = SimplifyContext::builder()
+            .with_config_options(Arc::clone(state.config_options()))
+            .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let nothing = DFSchema::empty();
+        let constant = |arg| simplifier.coerce(arg, &nothing).and_then(|arg| simplifier.simplify(arg));
+        let args: Vec<Expr> = args.into_iter().map(constant).collect::<Result<_>>()?;
+        let provider = function.create_table_provider_with_args(TableFunctionArgs::new(&args, state))?;
+        Ok(provider_as_source(provider))
     }
 
     fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {

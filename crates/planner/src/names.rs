@@ -55,6 +55,8 @@ fn item_name(expr: &Expr) -> String {
         Expr::Identifier(ident) => ident.value.clone(),
         Expr::CompoundIdentifier(parts) => parts.last().map(|part| part.value.clone()).unwrap_or_default(),
         Expr::Nested(inner) => item_name(inner),
+        // Whatever it selects.
+        Expr::Subquery(_) => "(<subquery>)".to_owned(),
         other => other.to_string(),
     }
 }

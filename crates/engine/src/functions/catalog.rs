@@ -82,7 +82,13 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     },
     Definition { names: &["pg_encoding_to_char"], returns: Text, call: |_, _| Ok("UTF8".into()) },
     Definition {
-        names: &["pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size", "pg_database_size"],
+        names: &[
+            "pg_table_size",
+            "pg_relation_size",
+            "pg_total_relation_size",
+            "pg_indexes_size",
+            "pg_database_size",
+        ],
         returns: Int8,
         call: |_, _| Ok(0_i64.into()),
     },
@@ -96,7 +102,9 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     Definition {
         names: &["quote_literal"],
         returns: Text,
-        call: |_, arguments| Ok(text(arguments, 0).map(|text| format!("'{}'", text.replace('\'', "''"))).into()),
+        call: |_, arguments| {
+            Ok(text(arguments, 0).map(|text| format!("'{}'", text.replace('\'', "''"))).into())
+        },
     },
     // What the casts to `reg…` types are rewritten to.
     Definition { names: &["regclass_in", "to_regclass"], returns: Int8, call: regclass_in },
@@ -112,7 +120,9 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     Definition {
         names: &["regproc_out"],
         returns: Text,
-        call: |_, arguments| Ok(number(arguments, 0).map(|oid| if oid == 0 { "-".to_owned() } else { oid.to_string() }).into()),
+        call: |_, arguments| {
+            Ok(number(arguments, 0).map(|oid| if oid == 0 { "-".to_owned() } else { oid.to_string() }).into())
+        },
     },
     Definition { names: &["pg_array_to_string"], returns: Text, call: array_to_string },
 ];
@@ -127,9 +137,7 @@ fn is_visible(ctx: &FunctionContext, arguments: &[Datum]) -> Result<Datum> {
     let Some(oid) = number(arguments, 0) else { return Ok(Datum::Null) };
     let owner = relation(ctx, oid).or_else(|| keyed_relation(&ctx.system.live, oid));
     Ok(match owner {
-        Some(relation) => {
-            (relation.schema == catalog::Catalog::PUBLIC && relation.parent().is_none()).into()
-        }
+        Some(relation) => (relation.schema == catalog::Catalog::PUBLIC && relation.parent().is_none()).into(),
         None => Datum::Null,
     })
 }

@@ -1,8 +1,8 @@
 //! Column names as PostgreSQL gives them, and small expressions.
 
 use sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, SelectItem, SetExpr, Value,
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, Value,
 };
 use sqlparser::tokenizer::Span;
 
