@@ -32,3 +32,5 @@ pub use watermark::Watermark;
 
 /// Sinks name it in `prepare` and `commit`.
 pub use state::Epoch;
+/// Graphs name tables; whoever builds graphs needs no other word of `state`.
+pub use state::{TableId, TableSchema};

@@ -65,11 +65,28 @@ pub(crate) struct Shared {
 impl Engine {
     /// Opens (or makes) the database and starts its jobs. Must be called inside a tokio runtime.
     pub async fn open(options: EngineOptions, connectors: ConnectorRegistry) -> Result<Self, SqlError> {
+        let storage_options =
+            StorageOptions { path: options.data.clone(), memory: options.memory / STORAGE_SHARE };
+        Self::start(options, connectors, move || Storage::open(&storage_options).map_err(from_state)).await
+    }
+
+    /// The same over storage that is open already, e.g. a memory backend that outlives engines.
+    pub async fn open_with(
+        options: EngineOptions,
+        connectors: ConnectorRegistry,
+        storage: Storage,
+    ) -> Result<Self, SqlError> {
+        Self::start(options, connectors, move || Ok(storage)).await
+    }
+
+    async fn start(
+        options: EngineOptions,
+        connectors: ConnectorRegistry,
+        storage: impl FnOnce() -> Result<Storage, SqlError> + Send + 'static,
+    ) -> Result<Self, SqlError> {
         let workers = Workers::new(options.parallelism)?;
-        let shared = workers
-            .block(move || start(&options, connectors))
-            .await?
-            .into_shared(workers);
+        let shared =
+            workers.block(move || start(&options, connectors, storage()?)).await?.into_shared(workers);
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -78,6 +95,18 @@ impl Engine {
     pub fn session(&self, user: &str) -> Session {
         let process = self.shared.next_process.fetch_add(1, Ordering::Relaxed);
         Session::new(Arc::clone(&self.shared), user, process)
+    }
+
+    /// The end of all jobs without a checkpoint, as a crash would leave the data folder.
+    pub async fn abort(&self) {
+        let shared = Arc::clone(&self.shared);
+        let ended = self.shared.workers.block(move || {
+            shared.runtime.abort();
+            Ok(())
+        });
+        if let Err(error) = ended.await {
+            tracing::error!(%error, "the jobs did not end in order");
+        }
     }
 
     /// Last checkpoint, then the end of all jobs.
@@ -141,21 +170,24 @@ impl Started {
     }
 }
 
-fn start(options: &EngineOptions, connectors: ConnectorRegistry) -> Result<Started, SqlError> {
-    let storage_memory = options.memory / STORAGE_SHARE;
-    let storage = Storage::open(&StorageOptions { path: options.data.clone(), memory: storage_memory }).map_err(from_state)?;
+fn start(
+    options: &EngineOptions,
+    connectors: ConnectorRegistry,
+    storage: Storage,
+) -> Result<Started, SqlError> {
     let inbox_sequence = storage.inbox.last_sequence();
     let connector_context = ConnectorContext { allowed_paths: options.allowed_paths.clone() };
     let live = load(storage.backend.snapshot().as_ref(), &connectors, &connector_context)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let runtime_options = RuntimeOptions {
         parallelism: options.parallelism,
-        memory: options.memory - storage_memory,
+        memory: options.memory - options.memory / STORAGE_SHARE,
         epoch_min: options.epoch_min,
         epoch_max: options.epoch_max,
         checkpoint_interval: options.checkpoint_interval,
     };
-    let runtime = Runtime::start(runtime_options, storage, Arc::clone(&clock), live.jobs()).map_err(from_runtime)?;
+    let runtime =
+        Runtime::start(runtime_options, storage, Arc::clone(&clock), live.jobs()).map_err(from_runtime)?;
     let parallelism = options.parallelism;
     Ok(Started { runtime, connectors, connector_context, parallelism, clock, live, inbox_sequence })
 }

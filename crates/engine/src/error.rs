@@ -2,8 +2,8 @@
 
 use arrow::error::ArrowError;
 use catalog::CatalogError;
-use datafusion::error::DataFusionError;
 use dataflow::DataflowError;
+use datafusion::error::DataFusionError;
 use runtime::RuntimeError;
 use sql::{SqlError, SqlErrorKind};
 use state::StateError;
@@ -15,9 +15,11 @@ pub(crate) fn from_state(error: StateError) -> SqlError {
             SqlErrorKind::DataCorrupted { message: error.to_string() }.into()
         }
         StateError::Arrow(error) => from_arrow(error),
-        StateError::RocksDb(_) | StateError::Encoding(_) | StateError::Internal(_) => {
-            SqlErrorKind::internal(error.to_string()).into()
-        }
+        StateError::InUse { .. } => SqlErrorKind::Io { message: error.to_string() }.into(),
+        StateError::RocksDb(_)
+        | StateError::Fatal { .. }
+        | StateError::Encoding(_)
+        | StateError::Internal(_) => SqlErrorKind::internal(error.to_string()).into(),
     }
 }
 
@@ -66,46 +68,14 @@ pub(crate) fn from_arrow(error: ArrowError) -> SqlError {
     from_datafusion(DataFusionError::ArrowError(Box::new(error), None))
 }
 
-/// What went wrong while a plan was executed.
+/// What went wrong while a plan was executed. Errors of jobs and of the state pass through
+/// DataFusion as boxes; all else is `sql`'s to word.
 pub(crate) fn from_datafusion(error: DataFusionError) -> SqlError {
     match error {
-        DataFusionError::External(inner) => match inner.downcast::<SqlError>() {
-            Ok(error) => *error,
-            Err(inner) => match inner.downcast::<DataflowError>() {
-                Ok(error) => from_dataflow(*error),
-                Err(inner) => SqlErrorKind::internal(inner.to_string()).into(),
-            },
+        DataFusionError::External(inner) => match inner.downcast::<DataflowError>() {
+            Ok(error) => from_dataflow(*error),
+            Err(inner) => sql::from_datafusion(DataFusionError::External(inner)),
         },
-        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(*inner),
-        other => planner_error(other),
+        other => sql::from_datafusion(other),
     }
-}
-
-/// DataFusion's own errors by their kind; the text of an Arrow error decides where the kind alone
-/// does not.
-fn planner_error(error: DataFusionError) -> SqlError {
-    match error {
-        DataFusionError::ArrowError(error, _) => arrow_error(&error),
-        DataFusionError::ResourcesExhausted(_) => SqlErrorKind::OutOfMemory.into(),
-        DataFusionError::NotImplemented(message) => SqlErrorKind::unsupported(message).into(),
-        DataFusionError::Execution(message) if message.contains("more than one row") => {
-            SqlErrorKind::CardinalityViolation.into()
-        }
-        other => SqlErrorKind::internal(other.strip_backtrace()).into(),
-    }
-}
-
-fn arrow_error(error: &ArrowError) -> SqlError {
-    if let ArrowError::DivideByZero = error {
-        return SqlErrorKind::DivisionByZero.into();
-    }
-    let text = error.to_string();
-    if text.contains("verflow") || text.contains("out of range") || text.contains("too large") {
-        return SqlErrorKind::Evaluation { sqlstate: "22003", message: "value out of range".to_owned() }.into();
-    }
-    let message = text.split_once(": ").map_or(text.as_str(), |(_, message)| message).to_owned();
-    if let ArrowError::CastError(_) | ArrowError::ParseError(_) = error {
-        return SqlErrorKind::Evaluation { sqlstate: "22P02", message }.into();
-    }
-    SqlErrorKind::internal(message).into()
 }

@@ -28,6 +28,7 @@ mod live;
 mod parameters;
 mod point_read;
 mod rewrite;
+mod settings;
 mod startup;
 mod transaction;
 mod workers;

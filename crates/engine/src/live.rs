@@ -8,7 +8,7 @@ use catalog::{Catalog, Relation, RelationId, RelationKind, SideKind};
 use dataflow::{JobGraph, JobId, JobKind, SideTables, SourceSpec, VertexInput, ViewTableSpec};
 use planner::PlannedRelation;
 use runtime::JobDefinition;
-use sql::{SqlError, SqlErrorKind};
+use sql::{SqlError, SqlErrorKind, Statement};
 use state::{TableId, TableSchema};
 
 /// Name of the multiplicity column of a multiset table.
@@ -30,6 +30,8 @@ pub(crate) struct LiveRelation {
     pub(crate) stored: Option<Arc<Stored>>,
     /// What it reads, if it is a source.
     pub(crate) source: Option<Arc<SourceSpec>>,
+    /// Whether its rows may never change, because a watermark promises so.
+    pub(crate) append_only: bool,
     /// Relations whose jobs its content depends on, itself included.
     pub(crate) reads: BTreeSet<RelationId>,
 }
@@ -65,7 +67,8 @@ impl Stored {
     /// `$late` or `$errors`.
     fn side(table: TableId, schema: Arc<TableSchema>) -> Self {
         let columns = schema.columns.fields();
-        let visible = columns.len() - usize::from(columns.last().is_some_and(|field| field.name() == COUNT_COLUMN));
+        let visible =
+            columns.len() - usize::from(columns.last().is_some_and(|field| field.name() == COUNT_COLUMN));
         let names: Vec<String> = columns.iter().take(visible).map(|field| field.name().clone()).collect();
         Self::new(ViewTableSpec { table, schema, output: (0..visible).collect() }, names.into_iter())
     }
@@ -87,7 +90,8 @@ impl Live {
     }
 
     /// Adds what was planned for a relation; what it reads must be there already.
-    pub(crate) fn insert(&mut self, id: RelationId, planned: PlannedRelation) {
+    pub(crate) fn insert(&mut self, id: RelationId, statement: &Statement, planned: PlannedRelation) {
+        let append_only = matches!(statement, Statement::CreateTable(table) if table.watermark.is_some());
         let mut reads = BTreeSet::from([id]);
         for dependency in &planned.dependencies {
             if let Some(relation) = self.relations.get(dependency) {
@@ -101,19 +105,30 @@ impl Live {
             .and_then(JobGraph::view_table)
             .map(|spec| Arc::new(Stored::new(spec, names)));
         let source = planned.graph.as_ref().and_then(source_of);
-        self.relations.insert(id, Arc::new(LiveRelation { graph: planned.graph, stored, source, reads }));
+        self.relations
+            .insert(id, Arc::new(LiveRelation { graph: planned.graph, stored, source, append_only, reads }));
     }
 
     /// Adds a side relation, whose parent must be there already.
     pub(crate) fn insert_side(&mut self, id: RelationId, parent: RelationId, kind: SideKind) {
-        let Some(graph) = self.relations.get(&parent).and_then(|relation| relation.graph.as_ref()) else { return };
+        let Some(graph) = self.relations.get(&parent).and_then(|relation| relation.graph.as_ref()) else {
+            return;
+        };
         let stored = match kind {
-            SideKind::Late => graph.side_tables.late.map(|table| Stored::side(table, SideTables::late_schema())),
+            SideKind::Late => {
+                graph.side_tables.late.map(|table| Stored::side(table, SideTables::late_schema()))
+            }
             SideKind::Errors => Some(Stored::side(graph.side_tables.errors, SideTables::errors_schema())),
         };
         let mut reads = BTreeSet::from([id]);
         reads.extend(self.relations[&parent].reads.iter().copied());
-        let side = LiveRelation { graph: None, stored: stored.map(Arc::new), source: None, reads };
+        let side = LiveRelation {
+            graph: None,
+            stored: stored.map(Arc::new),
+            source: None,
+            append_only: true,
+            reads,
+        };
         self.relations.insert(id, Arc::new(side));
     }
 
@@ -160,11 +175,7 @@ impl Live {
 
     /// The jobs of all relations, in dependency order.
     pub(crate) fn jobs(&self) -> Vec<JobDefinition> {
-        self.catalog
-            .relations()
-            .into_iter()
-            .filter_map(|relation| self.job(relation))
-            .collect()
+        self.catalog.relations().into_iter().filter_map(|relation| self.job(relation)).collect()
     }
 
     /// The job of a relation; plain views and side relations have none.

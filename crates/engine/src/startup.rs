@@ -8,7 +8,7 @@ use std::sync::Arc;
 use catalog::{Catalog, Relation, RelationKind};
 use dataflow::{ConnectorContext, ConnectorRegistry};
 use planner::{PlanContext, PlannedRelation, plan_relation};
-use sql::{SqlError, SqlErrorKind, parse};
+use sql::{SqlError, SqlErrorKind, Statement, parse};
 use state::Snapshot;
 
 use crate::error::{from_catalog, from_state};
@@ -38,17 +38,23 @@ pub(crate) fn load(
             connector_context: connector_context.clone(),
             settings: relation.settings.clone(),
         };
-        let planned = plan_stored(relation, &ctx)?;
-        live.insert(relation.id, planned);
+        let (statement, planned) = plan_stored(relation, &ctx)?;
+        live.insert(relation.id, &statement, planned);
     }
     Ok(live)
 }
 
 /// Plans a relation as it is stored.
-pub(crate) fn plan_stored(relation: &Relation, ctx: &PlanContext) -> Result<PlannedRelation, SqlError> {
+pub(crate) fn plan_stored(
+    relation: &Relation,
+    ctx: &PlanContext,
+) -> Result<(Statement, PlannedRelation), SqlError> {
     let refused = |error: &dyn std::fmt::Display| -> SqlError {
         SqlErrorKind::DataCorrupted {
-            message: format!("the stored definition of {} cannot be planned: {error}", relation.description()),
+            message: format!(
+                "the stored definition of {} cannot be planned: {error}",
+                relation.description()
+            ),
         }
         .into()
     };
@@ -65,5 +71,5 @@ pub(crate) fn plan_stored(relation: &Relation, ctx: &PlanContext) -> Result<Plan
         }
         .hint("It was written by another version of Highwater: open the folder with that version."));
     }
-    Ok(planned)
+    Ok((statement, planned))
 }

@@ -63,6 +63,17 @@ impl Workers {
         }
     }
 
+    /// Runs a future to its end, also when nobody waits for it any more.
+    pub(crate) async fn finish<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, SqlError>> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        match self.handle.spawn(future).await {
+            Ok(result) => result,
+            Err(error) => Err(from_join(error)),
+        }
+    }
+
     /// Runs code that waits for the disk, or computes for long without a pause.
     pub(crate) async fn block<T: Send + 'static>(
         &self,
@@ -143,8 +154,9 @@ impl StreamState {
 /// The same columns under the names of `schema`.
 pub(crate) fn renamed(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, SqlError> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options)
-        .map_err(|error| SqlErrorKind::internal(format!("a result does not fit its description: {error}")).into())
+    RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options).map_err(
+        |error| SqlErrorKind::internal(format!("a result does not fit its description: {error}")).into(),
+    )
 }
 
 /// A task that ends with whoever waits for it.

@@ -67,3 +67,45 @@ impl Operator for FilterOperator {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::logical_expr::Operator as Op;
+    use datafusion::physical_expr::expressions::{binary, col, lit};
+    use expect_test::expect;
+
+    use super::*;
+    use crate::testing::check_operator;
+
+    #[test]
+    fn a_row_fails_alone_and_null_is_not_true() {
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
+        let quotient = binary(lit(12_i64), Op::Divide, col("x", &schema).unwrap(), &schema).unwrap();
+        let predicate = binary(quotient, Op::Gt, lit(3_i64), &schema).unwrap();
+        let spec = Filter { predicate, schema: Arc::clone(&schema), kind: ChangelogKind::Retract };
+        check_operator(
+            spec,
+            &schema,
+            "
+            + 1
+            - 2
+            +3 0
+            + 5
+            + null
+            - 0
+            + 3
+            batch
+            + 0
+            ",
+            expect![[r#"
+                + 1
+                - 2
+                + 3
+                error +3 0: 22012 division by zero
+                error - 0: 22012 division by zero
+                error + 0: 22012 division by zero
+            "#]],
+        );
+    }
+}

@@ -125,3 +125,44 @@ impl Operator for FilterProjectOperator {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::logical_expr::Operator as Op;
+    use datafusion::physical_expr::expressions::{binary, col, lit};
+    use expect_test::expect;
+
+    use super::*;
+    use crate::testing::check_operator;
+
+    #[test]
+    fn an_expression_never_sees_a_row_that_the_predicate_drops() {
+        let field = |name: &str| Field::new(name, DataType::Int64, true);
+        let input: SchemaRef = Arc::new(Schema::new(vec![field("a"), field("unread"), field("b")]));
+        let predicate = binary(col("a", &input).unwrap(), Op::Gt, lit(1_i64), &input).unwrap();
+        let quotient = binary(lit(12_i64), Op::Divide, col("b", &input).unwrap(), &input).unwrap();
+        let sum = binary(quotient, Op::Plus, col("a", &input).unwrap(), &input).unwrap();
+        let spec = FilterProject {
+            predicate,
+            expressions: vec![(sum, Arc::new(field("sum")))],
+            input: Arc::clone(&input),
+            kind: ChangelogKind::Retract,
+        };
+        check_operator(
+            spec,
+            &input,
+            "
+            + 1 9 0
+            + 2 9 3
+            - 3 9 0
+            - 2 9 4
+            ",
+            expect![[r#"
+                + 6
+                - 5
+                error - 3 0: 22012 division by zero
+            "#]],
+        );
+    }
+}

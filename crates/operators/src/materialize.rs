@@ -179,3 +179,104 @@ impl Operator for MaterializeOperator {
         MemoryUse { dirty: self.writer.memory(), clean: 0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field};
+    use expect_test::expect;
+    use state::{KeyGroupRange, ViewRange};
+
+    use super::*;
+    use crate::testing::{TestTask, check_operator, row_texts};
+
+    const TABLE: TableId = TableId(7);
+
+    fn fields(names: &[&str]) -> SchemaRef {
+        let fields = names.iter().map(|name| Field::new(*name, DataType::Int64, true));
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    fn stored(task: &TestTask, spec: &Materialize) -> Vec<String> {
+        let published = task.state.views.current();
+        let batches = published.scan(TABLE, &spec.schema, ViewRange::default(), 100);
+        batches.flat_map(|batch| row_texts(&batch.unwrap())).collect()
+    }
+
+    fn batch(input: &SchemaRef, rows: &[(i64, i64, i64)]) -> ChangeBatch {
+        let column = |part: fn(&(i64, i64, i64)) -> i64| -> ArrayRef {
+            Arc::new(arrow::array::Int64Array::from_iter_values(rows.iter().map(part)))
+        };
+        let columns = vec![column(|row| row.0), column(|row| row.1)];
+        let rows_batch = RecordBatch::try_new(Arc::clone(input), columns).unwrap();
+        ChangeBatch::with_diffs(rows_batch, rows.iter().map(|row| Some(row.2)).collect())
+    }
+
+    #[test]
+    fn a_keyed_view_shows_the_last_row_of_each_key_and_followers_get_the_columns_in_order() {
+        let input = fields(&["v", "k"]);
+        let spec = Materialize {
+            input: Arc::clone(&input),
+            input_kind: ChangelogKind::Retract,
+            table: TABLE,
+            schema: Arc::new(TableSchema { columns: fields(&["k", "v"]), key_len: 1 }),
+            mode: MaterializeMode::Keyed,
+            columns: vec![StoredColumn::Input(1), StoredColumn::Input(0)],
+            output: vec![0, 1],
+        };
+        assert_eq!(spec.view_table().unwrap().output, [1, 0]);
+        let mut task = TestTask::new(Arc::new(spec.clone()), KeyGroupRange::ALL);
+        task.push(0, batch(&input, &[(10, 1, 1), (20, 2, 1)]));
+        assert_eq!(task.take_text(), "+ 10 1\n+ 20 2\n");
+        assert!(stored(&task, &spec).is_empty(), "nothing shows before the epoch ends");
+        task.end_epoch(false);
+        assert_eq!(stored(&task, &spec), ["1 10", "2 20"]);
+        task.push(0, batch(&input, &[(11, 1, 1), (20, 2, -1)]));
+        task.push(0, batch(&input, &[(10, 1, -1)]));
+        task.checkpoint();
+        assert_eq!(stored(&task, &spec), ["1 11"]);
+        task.restart();
+        assert_eq!(stored(&task, &spec), ["1 11"]);
+    }
+
+    #[test]
+    fn a_multiset_counts_equal_rows() {
+        let input = fields(&["a", "b"]);
+        let spec = Materialize {
+            input: Arc::clone(&input),
+            input_kind: ChangelogKind::Retract,
+            table: TABLE,
+            schema: Arc::new(TableSchema { columns: fields(&["a", "b", "$count"]), key_len: 2 }),
+            mode: MaterializeMode::Multiset,
+            columns: vec![StoredColumn::Input(0), StoredColumn::Input(1)],
+            output: vec![0, 1],
+        };
+        let mut task = TestTask::new(Arc::new(spec.clone()), KeyGroupRange::ALL);
+        task.push(0, batch(&input, &[(1, 1, 2), (1, 2, 1), (1, 1, 1)]));
+        task.end_epoch(false);
+        task.push(0, batch(&input, &[(1, 1, -1), (1, 2, -1)]));
+        task.end_epoch(false);
+        assert_eq!(stored(&task, &spec), ["1 1 2"]);
+    }
+
+    #[test]
+    fn an_append_only_view_without_key_is_stored_by_origin_and_followers_do_not_see_it() {
+        let input = fields(&["a"]);
+        let names = ["$split", "$position", "$ordinal", "a"];
+        let spec = Materialize {
+            input: Arc::clone(&input),
+            input_kind: ChangelogKind::Append,
+            table: TABLE,
+            schema: Arc::new(TableSchema { columns: fields(&names), key_len: 3 }),
+            mode: MaterializeMode::ByOrigin,
+            columns: vec![
+                StoredColumn::Split,
+                StoredColumn::Position,
+                StoredColumn::Ordinal,
+                StoredColumn::Input(0),
+            ],
+            output: vec![0],
+        };
+        assert!(spec.needs_origin());
+        check_operator(spec, &input, "+ 5 @0\n+ 5 @0\nepoch", expect![["+ 5\n+ 5\n"]]);
+    }
+}

@@ -80,3 +80,53 @@ impl Operator for ProjectOperator {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field};
+    use datafusion::logical_expr::Operator as Op;
+    use datafusion::physical_expr::expressions::{CastExpr, binary, col, lit};
+    use expect_test::expect;
+
+    use super::*;
+    use crate::testing::check_operator;
+
+    #[test]
+    fn literals_fill_the_column_and_a_failing_row_goes_to_the_errors_as_it_came() {
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("t", DataType::Utf8View, true)]));
+        let number = CastExpr::new(col("t", &schema).unwrap(), DataType::Int64, None);
+        let expressions: Vec<(Arc<dyn PhysicalExpr>, FieldRef)> = vec![
+            (Arc::new(number), Arc::new(Field::new("n", DataType::Int64, true))),
+            (lit(7_i32), Arc::new(Field::new("seven", DataType::Int32, false))),
+        ];
+        let spec = Project { expressions, kind: ChangelogKind::Retract };
+        assert_eq!(spec.detail(), "CAST(t@0 AS Int64) as n, 7 as seven");
+        check_operator(
+            spec,
+            &schema,
+            "
+            + 1
+            - x
+            + null
+            - 2
+            ",
+            expect![[r#"
+                + 1 7
+                + null 7
+                - 2 7
+                error - x: 22P02 invalid input syntax for type bigint: "x"
+            "#]],
+        );
+    }
+
+    #[test]
+    fn without_expressions_the_rows_remain() {
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
+        let spec = Project { expressions: Vec::new(), kind: ChangelogKind::Append };
+        check_operator(spec, &schema, "+ 1\n+ 2", expect![["+ \n+ \n"]]);
+        let quotient = binary(lit(1_i64), Op::Divide, col("x", &schema).unwrap(), &schema).unwrap();
+        let field = Arc::new(Field::new("q", DataType::Int64, true));
+        let spec = Project { expressions: vec![(quotient, field)], kind: ChangelogKind::Append };
+        check_operator(spec, &schema, "+ 0", expect![["error + 0: 22012 division by zero\n"]]);
+    }
+}

@@ -95,3 +95,83 @@ impl Operator for SinkOperator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use arrow::array::{Int64Array, RecordBatch};
+    use arrow::datatypes::{DataType, Field, Schema};
+    use state::KeyGroupRange;
+
+    use super::*;
+    use crate::testing::TestTask;
+
+    /// A target that writes down what it is told.
+    #[derive(Debug, Clone, Default)]
+    struct Journal(Arc<Mutex<Vec<String>>>);
+
+    impl Journal {
+        fn note(&self, line: String) -> Result<()> {
+            self.0.lock().unwrap().push(line);
+            Ok(())
+        }
+
+        fn take(&self) -> String {
+            self.0.lock().unwrap().drain(..).collect::<Vec<_>>().join(", ")
+        }
+    }
+
+    impl Sink for Journal {
+        fn open(&self, subtask: usize) -> Result<Box<dyn SinkWriter>> {
+            self.note(format!("open {subtask}"))?;
+            Ok(Box::new(self.clone()))
+        }
+    }
+
+    impl SinkWriter for Journal {
+        fn write(&mut self, batch: &ChangeBatch) -> Result<()> {
+            self.note(format!("write {}", batch.len()))
+        }
+
+        fn prepare(&mut self, epoch: Epoch) -> Result<()> {
+            self.note(format!("prepare {epoch}"))
+        }
+
+        fn commit(&mut self, epoch: Epoch) -> Result<()> {
+            if epoch.0 == 4 {
+                return Err(DataflowError::Internal("full".to_owned()));
+            }
+            self.note(format!("commit {epoch}"))
+        }
+    }
+
+    #[test]
+    fn it_commits_only_what_is_durable_and_again_after_a_restart() {
+        let journal = Journal::default();
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
+        let spec = SinkWrite {
+            name: "journal".to_owned(),
+            sink: Arc::new(journal.clone()),
+            schema: Arc::clone(&schema),
+            kind: ChangelogKind::Append,
+        };
+        let rows = || {
+            RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(Int64Array::from(vec![1, 2]))]).unwrap()
+        };
+        let mut task = TestTask::new(Arc::new(spec), KeyGroupRange::ALL);
+        task.push(0, ChangeBatch::append(rows()));
+        task.end_epoch(false);
+        assert_eq!(journal.take(), "open 0, write 2");
+        task.end_epoch(true);
+        assert_eq!(journal.take(), "prepare 2");
+        task.durable();
+        assert_eq!(journal.take(), "commit 2");
+        task.restart();
+        assert_eq!(journal.take(), "open 0, commit 2");
+        // A commit that fails is reported by the next call.
+        task.end_epoch(false);
+        task.checkpoint();
+        assert!(task.try_push(0, ChangeBatch::append(rows())).is_err());
+    }
+}

@@ -75,3 +75,40 @@ impl Operator for UnionOperator {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+    use dataflow::{RowOrigin, Watermark};
+    use state::KeyGroupRange;
+
+    use super::*;
+    use crate::testing::TestTask;
+
+    #[test]
+    fn a_row_that_comes_by_two_inputs_gets_two_origins_and_the_names_of_the_output() {
+        let schema = |name: &str| -> SchemaRef {
+            Arc::new(Schema::new(vec![Field::new(name, DataType::Int64, true)]))
+        };
+        let spec = Union { inputs: 3, schema: schema("out"), kind: ChangelogKind::Append };
+        let mut task = TestTask::new(Arc::new(spec), KeyGroupRange::ALL);
+        let batch = |name: &str, ordinal: i64| {
+            let column = || Int64Array::from(vec![5]);
+            let rows = RecordBatch::try_new(schema(name), vec![Arc::new(column())]).unwrap();
+            let origin = RowOrigin {
+                splits: column(),
+                positions: column(),
+                ordinals: Int64Array::from(vec![ordinal]),
+                watermarks: Int64Array::from(vec![Watermark::MIN.0]),
+            };
+            ChangeBatch { rows, diffs: None, origin: Some(origin) }
+        };
+        for (input, ordinal) in [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)] {
+            task.push(input, batch(["a", "b", "c"][input], ordinal));
+        }
+        let ordinals: Vec<i64> =
+            task.output.iter().map(|batch| batch.origin.as_ref().unwrap().ordinals.value(0)).collect();
+        assert_eq!(ordinals, [0, 1, 2, 3, 5]);
+        assert!(task.output.iter().all(|batch| batch.schema() == schema("out")));
+    }
+}

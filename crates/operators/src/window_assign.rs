@@ -264,3 +264,76 @@ impl Operator for WindowAssignOperator {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::testing::check_operator;
+
+    fn tumble(size: i64, offset: i64, allowed_lateness: i64) -> (WindowAssign, SchemaRef) {
+        let time = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let input: SchemaRef = Arc::new(Schema::new(vec![Field::new("ts", time, true)]));
+        let spec = WindowAssign {
+            input: Arc::clone(&input),
+            kind: ChangelogKind::Append,
+            time_column: 0,
+            window: Window::Tumble { size, offset },
+            allowed_lateness,
+        };
+        (spec, input)
+    }
+
+    #[test]
+    fn windows_are_aligned_to_the_offset_before_1970_too() {
+        let (spec, input) = tumble(10_000_000, 2_000_000, 0);
+        check_operator(
+            spec,
+            &input,
+            "
+            + 1970-01-01T00:00:02
+            + 1970-01-01T00:00:01.999999
+            + 1969-12-31T23:59:52
+            + 1969-12-31T23:59:51.999999
+            + null
+            ",
+            expect![[r#"
+                + 1970-01-01T00:00:02 1970-01-01T00:00:02 1970-01-01T00:00:12 1970-01-01T00:00:11.999999
+                + 1970-01-01T00:00:01.999999 1969-12-31T23:59:52 1970-01-01T00:00:02 1970-01-01T00:00:01.999999
+                + 1969-12-31T23:59:52 1969-12-31T23:59:52 1970-01-01T00:00:02 1970-01-01T00:00:01.999999
+                + 1969-12-31T23:59:51.999999 1969-12-31T23:59:42 1969-12-31T23:59:52 1969-12-31T23:59:51.999999
+                + null null null null
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_row_is_late_exactly_when_its_window_closed_before_it_came() {
+        let (spec, input) = tumble(10_000_000, 0, 1_000_000);
+        check_operator(
+            spec,
+            &input,
+            "
+            + 1970-01-01T00:00:09 @10999999
+            + 1970-01-01T00:00:09 @11000000
+            + 1970-01-01T00:00:10 @11000000
+            + null @11000000
+            ",
+            expect![[r#"
+                + 1970-01-01T00:00:09 1970-01-01T00:00:00 1970-01-01T00:00:10 1970-01-01T00:00:09.999999
+                + 1970-01-01T00:00:10 1970-01-01T00:00:10 1970-01-01T00:00:20 1970-01-01T00:00:19.999999
+                error + null: 22004 null event time
+                late 1970-01-01T00:00:09 for (0, 10000000) at 11000000us
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_window_beyond_the_range_of_timestamps_is_an_error_of_the_row() {
+        assert_eq!(exact_bounds(i64::MAX, 10, 0), None);
+        assert_eq!(exact_bounds(i64::MIN, 10, 0), None);
+        assert_eq!(exact_bounds(i64::MIN + 8, 10, 0), Some((i64::MIN + 8, i64::MIN + 18)));
+        assert_eq!(exact_bounds(5, 10, i64::MAX), Some((-3, 7)));
+    }
+}

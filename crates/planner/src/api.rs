@@ -1,4 +1,4 @@
-//! PLACEHOLDER. What the engine asks of the planner.
+//! What goes in and comes out of the planner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use dataflow::{ConnectorContext, ConnectorRegistry, JobGraph, JobKind};
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
-use sql::{SqlError, Statement};
+use sql::SqlError;
 
 /// What planning depends on.
 #[derive(Clone)]
@@ -38,18 +38,8 @@ pub struct PlannedRelation {
     pub table_count: u32,
     /// What to tell the user: mappings, default emission, unbounded state.
     pub notices: Vec<String>,
-}
-
-/// Plans a CREATE SOURCE/TABLE/VIEW/MATERIALIZED VIEW/SINK. Deterministic: the same statement,
-/// catalog, settings, `id` and `first_table` give the same graph. Refuses what is not supported.
-pub fn plan_relation(
-    statement: &Statement,
-    id: RelationId,
-    first_table: u32,
-    ctx: &PlanContext,
-) -> Result<PlannedRelation, SqlError> {
-    let _ = (statement, id, first_table, ctx);
-    unimplemented!()
+    /// The optimized logical plan, for EXPLAIN; empty where there is no query.
+    pub plan: String,
 }
 
 /// Gives the planner the data behind relations for batch queries.
@@ -74,22 +64,4 @@ pub struct QueryPlan {
     pub names: Vec<String>,
     /// Relations it reads.
     pub dependencies: Vec<RelationId>,
-}
-
-/// Plans a query (or the query part of a DML statement) for batch execution. `parameters` are
-/// the known types of `$1 …`; unknown ones are inferred and found in the plan.
-pub fn plan_query(
-    query: &sqlparser::ast::Query,
-    ctx: &PlanContext,
-    tables: &Arc<dyn BatchTables>,
-) -> Result<QueryPlan, SqlError> {
-    let _ = (query, ctx, tables);
-    unimplemented!()
-}
-
-/// EXPLAIN of a streaming plan: what each operator does, keeps and frees.
-#[must_use]
-pub fn explain_text(planned: &PlannedRelation) -> String {
-    let _ = planned;
-    unimplemented!()
 }

@@ -12,12 +12,12 @@
 
 use std::sync::Arc;
 
+use dataflow::TableId;
 use dataflow::{
     JobGraph, JobVertex, OperatorId, OperatorNode, OperatorSpec, SideTables, StateTable, VertexId,
     VertexInput,
 };
 use operators::WindowAssign;
-use state::TableId;
 
 /// A graph in the making. A vertex only reads from vertices made before it.
 #[derive(Debug, Default)]
@@ -82,8 +82,7 @@ impl GraphBuilder {
     pub(crate) fn finish(mut self, ids: &mut TableIds) -> JobGraph {
         self.ask_for_origins();
         let errors = ids.allot();
-        let assigns_windows =
-            self.specs().any(|spec| spec.as_any().downcast_ref::<WindowAssign>().is_some());
+        let assigns_windows = self.specs().any(|spec| spec.as_any().downcast_ref::<WindowAssign>().is_some());
         let late = assigns_windows.then(|| ids.allot());
         let mut next_operator = 0;
         for node in self.vertices.iter_mut().flat_map(|vertex| &mut vertex.chain) {

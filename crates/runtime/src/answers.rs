@@ -36,11 +36,7 @@ impl Coordinator {
 
     /// Whether a barrier would bring a waiting session further.
     pub(crate) fn wants_barrier(&self, waiter: &Waiter) -> bool {
-        if waiter.epoch.is_none() {
-            return self.has_read(waiter) && waiter.inbox <= self.inbox.sequence();
-        }
-        let jobs = waiter.jobs.iter().filter_map(|id| self.jobs.get(id));
-        jobs.flat_map(|job| &job.backfills).any(|backfill| backfill.pump.is_at_cut())
+        waiter.epoch.is_none() && self.has_read(waiter) && waiter.inbox <= self.inbox.sequence()
     }
 
     fn has_read(&self, waiter: &Waiter) -> bool {
@@ -67,6 +63,7 @@ impl Coordinator {
 
     /// Answers everybody who can be answered.
     pub(crate) fn answer_waiters(&mut self) {
+        self.follow_jobs();
         for idx in (0..self.waiters.len()).rev() {
             if let Some(answer) = self.answer(&self.waiters[idx]) {
                 self.waiters.swap_remove(idx).answer(answer);
@@ -74,8 +71,9 @@ impl Coordinator {
         }
         let needs_checkpoint = self.waiters.iter().any(|waiter| self.needs_checkpoint(waiter));
         self.checkpoints.is_forced |= needs_checkpoint;
-        let is_watching = |waiter: &Waiter| !waiter.jobs.is_empty() || !waiter.sources.is_empty();
-        self.events.watch(self.waiters.iter().any(is_watching));
+        let has_backfills = self.jobs.values().any(|job| !job.backfills.is_empty());
+        let is_watched = has_backfills || self.waiters.iter().any(|waiter| !waiter.sources.is_empty());
+        self.events.watch(is_watched);
     }
 
     fn answer(&self, waiter: &Waiter) -> Option<Result<(), RuntimeError>> {
@@ -83,26 +81,35 @@ impl Coordinator {
             .jobs
             .values()
             .filter(|job| waiter.fails_with_jobs || waiter.jobs.contains(&job.definition.id));
-        if let Some(failed) = asked.find_map(failure) {
+        if let Some(failed) = asked.find_map(RunningJob::failure) {
             return Some(Err(failed));
         }
         let epoch = waiter.epoch?;
         let is_there = self.published >= epoch && (!waiter.durable || self.checkpoints.durable >= epoch);
-        let is_caught_up =
-            waiter.jobs.iter().filter_map(|id| self.jobs.get(id)).all(|job| !self.is_behind(job));
-        (is_there && is_caught_up).then_some(Ok(()))
+        (is_there && !self.has_job_behind(waiter)).then_some(Ok(()))
+    }
+
+    fn has_job_behind(&self, waiter: &Waiter) -> bool {
+        waiter.jobs.iter().filter_map(|id| self.jobs.get(id)).any(|job| self.is_behind(job))
+    }
+
+    /// Whoever waits for jobs that are behind waits for the checkpoint of a later epoch.
+    fn follow_jobs(&mut self) {
+        let behind: Vec<bool> = self.waiters.iter().map(|waiter| self.has_job_behind(waiter)).collect();
+        for (waiter, is_behind) in self.waiters.iter_mut().zip(behind) {
+            if is_behind {
+                waiter.epoch = waiter.epoch.max(Some(self.published.next()));
+            }
+        }
     }
 
     /// Whether no checkpoint that is on its way contains what a waiter waits for.
     fn needs_checkpoint(&self, waiter: &Waiter) -> bool {
-        let Some(epoch) = waiter.epoch.filter(|_| waiter.durable) else { return false };
+        let Some(epoch) = waiter.epoch.filter(|epoch| waiter.durable && *epoch <= self.published) else {
+            return false;
+        };
         let committing = self.checkpoints.committing.max(Some(self.checkpoints.durable));
         let in_flight = self.flight.as_ref().filter(|flight| flight.is_checkpoint).map(|flight| flight.epoch);
         committing.max(in_flight) < Some(epoch)
     }
-}
-
-fn failure(job: &RunningJob) -> Option<RuntimeError> {
-    let reason = job.error.clone()?;
-    Some(RuntimeError::JobFailed { name: job.definition.name.clone(), reason })
 }

@@ -9,6 +9,7 @@ use state::{Inbox, InboxRecord, Published, Storage, TableId, ViewStore};
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
+use crate::committer;
 use crate::events::{Events, Request};
 use crate::inbox_reader::InboxReader;
 use crate::recovery::{self, Running};
@@ -36,11 +37,13 @@ pub(crate) struct Tuning {
     pub(crate) channel_bytes: usize,
     /// Bytes of records decoded at a time.
     pub(crate) chunk_bytes: usize,
+    /// Wait before a failed job is first tried again.
+    pub(crate) retry_after: Duration,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { channel_bytes: 4 << 20, chunk_bytes: 512 << 10 }
+        Self { channel_bytes: 4 << 20, chunk_bytes: 512 << 10, retry_after: Duration::from_secs(1) }
     }
 }
 
@@ -160,25 +163,26 @@ impl Runtime {
             running: Mutex::new(None),
         };
         let parts = recovery::Parts { options, tuning, storage, store, clock, events, inbox, shared };
+        let replay = recovery::Replay::new(snapshot.as_ref(), &jobs)?;
         let (running, later) = recovery::start(parts, jobs)?;
-        let schemas = running.inbox_schemas.clone();
         *runtime.running.lock() = Some(running);
-        runtime.replay(&schemas, snapshot.inbox_sequence())?;
         if !later.is_empty() {
             let change = Change { add: later, ..Change::default() };
             wait(runtime.apply_unwaited(change))?;
         }
+        // Only now, because records of tables that are not there are dropped.
+        runtime.replay(&replay)?;
         Ok(runtime)
     }
 
     /// Hands the tables what was acknowledged behind the checkpoint, and waits until it shows.
-    fn replay(&self, schemas: &recovery::InboxSchemas, after: u64) -> Result<(), RuntimeError> {
-        let schema_of = |job: u32| schemas.get(&JobId(job)).cloned();
-        let replayed = self.log.replay(after, &schema_of, &mut |sequence, record| {
+    fn replay(&self, replay: &recovery::Replay) -> Result<(), RuntimeError> {
+        let schema_of = |job: u32| replay.schema_of(JobId(job));
+        let replayed = self.log.replay(replay.after, &schema_of, &mut |sequence, record| {
             self.inbox.wait_for_room();
             // Records of nothing but dropped tables do not come.
             self.inbox.skip_to(sequence - 1);
-            self.inbox.offer(sequence, record);
+            self.inbox.offer(sequence, replay.unapplied(sequence, record));
             Ok(())
         });
         replayed.map_err(|error| RuntimeError::Internal(error.to_string()))?;
@@ -208,7 +212,13 @@ impl Runtime {
         if !self.inbox.wait_for_room() {
             return Err(RuntimeError::ShuttingDown);
         }
-        let sequence = self.log.append(&record).map_err(|error| RuntimeError::Internal(error.to_string()))?;
+        let appended = self.log.append(&record);
+        if let Err(error) = &appended
+            && error.is_fatal()
+        {
+            committer::fatal("append to the inbox", error);
+        }
+        let sequence = appended.map_err(|error| RuntimeError::Internal(error.to_string()))?;
         self.inbox.offer(sequence, record);
         Ok(sequence)
     }
@@ -253,6 +263,12 @@ impl Runtime {
         self.end();
     }
 
+    /// Ends all threads without a checkpoint, as a crash would: for tests of what a crash leaves.
+    pub fn abort(&self) {
+        self.events.stop();
+        self.end();
+    }
+
     fn request(&self, request: Request) {
         if self.running.lock().is_some() {
             self.events.request(request);
@@ -271,8 +287,7 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        self.events.stop();
-        self.end();
+        self.abort();
     }
 }
 

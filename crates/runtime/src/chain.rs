@@ -12,7 +12,6 @@ use state::{
     Epoch, KeyGroupRange, Published, Run, StateBackend, TableChanges, TableId, ViewStore, decode_keys,
     decode_rows, encode_keys,
 };
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::partition::ResultPartition;
 use crate::side::SideRows;
@@ -21,6 +20,9 @@ use crate::side::SideRows;
 const ROOM_BYTES: usize = 1 << 20;
 /// Rows per batch of a state scan.
 const SCAN_ROWS: usize = 8192;
+
+/// An encoded key and its encoded value.
+type Entry = (Box<[u8]>, Box<[u8]>);
 
 /// A task's durable state, and what it has staged in this epoch.
 pub(crate) struct TaskState {
@@ -194,8 +196,7 @@ impl StateAccess for OperatorState<'_> {
         let table = self.table(table)?;
         let rows = keys.first().map_or(1, |column| column.len());
         let encoded = encode_keys(keys, rows)?;
-        let groups: Vec<u8> =
-            (0..rows).map(|row| (xxh3_64(encoded.get(row)) % u64::from(state::KEY_GROUPS)) as u8).collect();
+        let groups = table.spec.schema.key_groups(keys, rows)?;
         let values = self.task.backend.get_state(table.id, &groups, &encoded)?;
         let hits: Vec<u32> = (0..rows as u32).filter(|row| values[*row as usize].is_some()).collect();
         let found = values.iter().flatten().map(Vec::as_slice);
@@ -227,6 +228,21 @@ impl StateAccess for OperatorState<'_> {
         })))
     }
 
+    fn scan_prefixes(&self, table: usize, prefixes: &[ArrayRef]) -> Result<Found> {
+        let table = self.table(table)?;
+        let rows = prefixes.first().map_or(1, |column| column.len());
+        let encoded = encode_keys(prefixes, rows)?;
+        let groups = table.spec.schema.key_groups(prefixes, rows)?;
+        let (mut entries, mut key_idx) = (Vec::new(), Vec::new());
+        for (row, group) in groups.into_iter().enumerate() {
+            for entry in self.task.backend.scan_state_prefix(table.id, group, encoded.get(row)) {
+                entries.push(entry?);
+                key_idx.push(row as u32);
+            }
+        }
+        Ok(Found { rows: decode_entries(table, &entries)?, key_idx: UInt32Array::from(key_idx) })
+    }
+
     fn hand_over(&mut self, table: usize, changes: TableChanges) -> Result<()> {
         let table = self.table(table)?.id;
         self.task.changes.push((table, self.task.key_groups, changes));
@@ -243,7 +259,7 @@ impl StateAccess for OperatorState<'_> {
     }
 }
 
-fn decode_entries(table: &StateTable, entries: &[(Box<[u8]>, Box<[u8]>)]) -> Result<RecordBatch> {
+fn decode_entries(table: &StateTable, entries: &[Entry]) -> Result<RecordBatch> {
     let schema = &table.spec.schema;
     let mut columns = decode_keys(schema.key_fields(), entries.iter().map(|(key, _)| key.as_ref()))?;
     columns.extend(decode_rows(schema.value_fields(), entries.iter().map(|(_, value)| value.as_ref()))?);

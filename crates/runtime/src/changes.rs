@@ -89,6 +89,7 @@ impl Coordinator {
                     return Some(PendingChange { built, drop, drop_tables, meta, reply, waits_for_jobs });
                 }
                 Err(error) => {
+                    self.put_off(&change, &error.to_string());
                     let _ = reply.send(Err(error));
                 }
             }
@@ -114,12 +115,13 @@ impl Coordinator {
         };
         for definition in &change.add {
             for upstream in definition.graph.upstream_jobs() {
-                if let Some(RunningJob { error: Some(reason), definition, .. }) = jobs.get(&upstream) {
-                    let name = definition.name.clone();
-                    return Err(RuntimeError::JobFailed { name, reason: reason.clone() });
+                let is_new = change.add.iter().any(|new| new.id == upstream);
+                if let Some(failure) = jobs.get(&upstream).filter(|_| !is_new).and_then(RunningJob::failure) {
+                    return Err(failure);
                 }
             }
-            builder.add(definition.clone(), &|job| jobs.get(&job).map(|job| Upstream::of(job, false)))?;
+            let live = |job: &JobId| jobs.get(job).filter(|job| job.is_live());
+            builder.add(definition.clone(), &|job| live(&job).map(|job| Upstream::of(job, false)))?;
         }
         let built = builder.built;
         self.pin_sources(&built)?;
@@ -130,10 +132,9 @@ impl Coordinator {
     fn pin_sources(&self, built: &Built) -> Result<(), RuntimeError> {
         for job in &built.jobs {
             for upstream in job.definition.graph.upstream_jobs() {
-                let there = self.jobs.get(&upstream).and_then(|job| job.pump.as_ref());
                 let new = built.jobs.iter().find(|job| job.definition.id == upstream);
-                let pump = there.or_else(|| new.and_then(|job| job.pump.as_ref()));
-                if let Some(pump) = pump {
+                let job = new.or_else(|| self.jobs.get(&upstream));
+                if let Some(pump) = job.and_then(|job| job.pump.as_ref()) {
                     pump.pin().map_err(internal)?;
                 }
             }
@@ -154,6 +155,9 @@ impl Coordinator {
             self.checkpoints.meta.extend(keys.map(|key| (key, None)));
             tracing::info!(job = %job.definition.name, "job dropped");
         }
+        if !self.jobs.values().any(|job| job.has_inbox() && !job.is_live()) {
+            self.checkpoints.held_sequence = None;
+        }
     }
 
     /// Starts the new jobs behind the barrier of `epoch`.
@@ -161,13 +165,18 @@ impl Coordinator {
         let new = change.built.jobs.iter().filter(|_| change.waits_for_jobs);
         let new: Vec<JobId> = new.map(|job| job.definition.id).collect();
         self.start_jobs(change.built);
+        self.fail_orphans();
         self.waiters.push(Waiter::for_change(epoch, new, change.reply));
     }
 
     /// Puts built jobs into the barrier set.
     pub(crate) fn start_jobs(&mut self, built: Built) {
         let mut started = Vec::new();
-        for job in built.jobs {
+        for mut job in built.jobs {
+            if let Some(failed) = self.jobs.get(&job.definition.id) {
+                job.retry = failed.retry;
+            }
+            job.retry.on_start();
             tracing::info!(job = %job.definition.name, tasks = job.tasks, "job started");
             if !job.fed.is_empty() {
                 self.inbox.attach(job.definition.id, job.fed.clone(), job.has_inbox());

@@ -8,7 +8,7 @@ use state::{CheckpointWrites, Epoch, KeyGroupRange, TableChanges, TableId};
 
 use crate::coordinator::{Coordinator, Flight};
 use crate::exchange::Channel;
-use crate::failure::{JOB_SAVED, JOB_VERSION};
+use crate::failure::{JOB_HELD, JOB_SAVED, JOB_VERSION};
 use crate::meta::{self, ValueWriter};
 use crate::source::SourcePump;
 use crate::worker::Order;
@@ -17,13 +17,22 @@ impl Coordinator {
     /// Hands a checkpoint to the commit thread.
     pub(crate) fn checkpoint(&mut self, flight: &Flight, state: Vec<(TableId, KeyGroupRange, TableChanges)>) {
         let clock = ValueWriter::new(JOB_VERSION).int(self.now).finish();
-        let mut meta = vec![(meta::CLOCK_KEY.to_vec(), Some(clock))];
+        let applied = self.checkpoints.applied.max(flight.inbox_sequence);
+        self.checkpoints.applied = applied;
+        let sequence = ValueWriter::new(JOB_VERSION).int(applied as i64).finish();
+        let mut meta =
+            vec![(meta::CLOCK_KEY.to_vec(), Some(clock)), (meta::INBOX_KEY.to_vec(), Some(sequence))];
+        self.note_wiping(flight.epoch);
+        self.checkpoints.sequence = self.checkpoints.held_sequence.unwrap_or(flight.inbox_sequence);
         for pump in self.all_pumps() {
             meta.extend(pump.take_checkpoint());
         }
         for job in self.jobs.values_mut().filter(|job| job.is_live() && !job.is_saved) {
-            job.is_saved = true;
-            let value = ValueWriter::new(JOB_VERSION).int(JOB_SAVED).text("").finish();
+            // A table that begins again while the inbox is replayed may be behind the others.
+            let is_held = job.has_inbox() && flight.inbox_sequence < applied;
+            job.is_saved = !is_held;
+            let saved = if is_held { JOB_HELD } else { JOB_SAVED };
+            let value = ValueWriter::new(JOB_VERSION).int(saved).text("").finish();
             meta.push((meta::job_key(job.definition.id), Some(value)));
         }
         meta.append(&mut self.checkpoints.meta);
@@ -33,7 +42,7 @@ impl Coordinator {
             views: self.store.runs_up_to(flight.epoch),
             meta,
             dropped_tables: std::mem::take(&mut self.checkpoints.dropped_tables),
-            inbox_sequence: flight.inbox_sequence,
+            inbox_sequence: self.checkpoints.sequence,
         };
         self.checkpoints.committing = Some(flight.epoch);
         // Never full: the next checkpoint waits for the answer to this one.

@@ -33,7 +33,8 @@ pub(crate) fn run(
     }
 }
 
-fn fatal(action: &str, error: &state::StateError) -> ! {
-    tracing::error!(%error, "cannot {action}: the process ends, the last checkpoint is intact");
+/// Says why, and ends the process.
+pub(crate) fn fatal(action: &str, error: &state::StateError) -> ! {
+    tracing::error!(%error, "cannot {action}: the process ends; what was acknowledged is on disk");
     std::process::abort()
 }

@@ -30,6 +30,7 @@ use crate::jobs::RunningJob;
 use crate::meta::MetaWrite;
 use crate::pacing::{Demand, Pacing};
 use crate::polling::Polling;
+use crate::rebuild::Wiping;
 use crate::side::SideKind;
 use crate::source::SplitCut;
 use crate::status::Shared;
@@ -61,6 +62,13 @@ pub(crate) struct JobPart {
 /// What is going on with checkpoints.
 #[derive(Default)]
 pub(crate) struct Checkpoints {
+    /// The inbox sequence of the last checkpoint that was put together.
+    pub(crate) sequence: u64,
+    /// The inbox sequence that tables have applied on disk, those held back excepted.
+    pub(crate) applied: u64,
+    /// The sequence that checkpoints may not go beyond, because a failed table has not applied
+    /// what is behind it.
+    pub(crate) held_sequence: Option<u64>,
     /// The epoch whose commit is in flight.
     pub(crate) committing: Option<Epoch>,
     pub(crate) durable: Epoch,
@@ -98,6 +106,7 @@ pub(crate) struct Coordinator {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) pacing: Pacing,
     pub(crate) polling: Polling,
+    pub(crate) wiping: Wiping,
     pub(crate) has_input: bool,
     pub(crate) is_short_of_memory: bool,
     pub(crate) shutdown: Vec<crate::events::Reply>,
@@ -112,6 +121,7 @@ impl Coordinator {
             let stop = happened.stop;
             self.on_happened(happened);
             self.poll_sources();
+            self.retry_failed();
             self.advance();
             if stop || self.has_shut_down() {
                 break;
@@ -190,12 +200,14 @@ impl Coordinator {
         let needs_checkpoint =
             self.checkpoints.is_forced || !self.changes.is_empty() || !self.shutdown.is_empty();
         (may_checkpoint && needs_checkpoint)
-            || self.jobs.values().any(|job| job.is_live() && job.is_scanning)
+            || self.jobs.values().any(|job| job.is_live() && (job.is_scanning || job.can_join()))
             || self.waiters.iter().any(|waiter| self.wants_barrier(waiter))
     }
 
     fn due(&self, now: Instant) -> Option<Instant> {
-        if self.flight.is_some() || self.has_shut_down() {
+        // While the last checkpoint is on its way, no epoch behind it is begun.
+        let is_ending = !self.shutdown.is_empty() && self.checkpoints.committing.is_some();
+        if self.flight.is_some() || is_ending || self.has_shut_down() {
             return None;
         }
         self.pacing.due(now, self.demand())
@@ -203,7 +215,7 @@ impl Coordinator {
 
     fn deadline(&self) -> Option<Instant> {
         let due = self.due(instant());
-        [due, self.polling.next()].into_iter().flatten().min()
+        [due, self.polling.next(), self.next_retry()].into_iter().flatten().min()
     }
 
     // ---- a barrier goes in --------------------------------------------------------------------
@@ -312,8 +324,10 @@ impl Coordinator {
 
     fn on_report(&mut self, report: TaskReport) {
         let Some(flight) = &mut self.flight else { return };
-        let Some(waiting) = flight.waiting.get_mut(&report.job) else { return };
-        debug_assert_eq!(flight.epoch, report.epoch);
+        let Some(waiting) = flight.waiting.get_mut(&report.job).filter(|_| flight.epoch == report.epoch)
+        else {
+            return;
+        };
         *waiting -= 1;
         if *waiting == 0 {
             flight.waiting.remove(&report.job);
@@ -415,6 +429,11 @@ impl Coordinator {
 }
 
 impl RunningJob {
+    /// Whether a reader of its own has come to where the shared one was: a barrier joins them.
+    fn can_join(&self) -> bool {
+        self.backfills.iter().any(|backfill| backfill.pump.is_at_cut())
+    }
+
     /// What its tasks report is collected anew.
     fn begin_epoch(&mut self) {
         (self.dirty_bytes, self.clean_bytes, self.wake_at) = (0, 0, None);

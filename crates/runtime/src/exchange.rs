@@ -72,6 +72,7 @@ impl std::fmt::Debug for Mutation {
 
 /// What travels through a channel.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "most are batches, and they are only moved")]
 pub(crate) enum Message {
     Batch(ChangeBatch),
     Barrier(Barrier),
@@ -102,6 +103,11 @@ impl Channel {
     pub(crate) fn has_room(&self) -> bool {
         let queue = self.queue.lock();
         queue.closed || queue.bytes < self.capacity
+    }
+
+    /// Whether the receiver has failed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.queue.lock().closed
     }
 
     /// Bytes waiting.

@@ -1,6 +1,6 @@
 //! A failed job: it and what depends on it leave the barrier set; everything else goes on.
 
-use dataflow::JobId;
+use dataflow::{JobId, JobKind};
 
 use crate::coordinator::Coordinator;
 use crate::meta::{self, ValueWriter};
@@ -12,6 +12,9 @@ pub(crate) const JOB_VERSION: u8 = 1;
 pub(crate) const JOB_SAVED: i64 = 1;
 /// The job had failed: its state belongs to an earlier checkpoint.
 pub(crate) const JOB_FAILED: i64 = 2;
+/// The table had failed: its content belongs to the checkpoint's inbox sequence, and the inbox
+/// holds what it has not applied.
+pub(crate) const JOB_HELD: i64 = 3;
 
 impl Coordinator {
     /// A task of a job has failed, or its source could not be read.
@@ -38,6 +41,24 @@ impl Coordinator {
         self.update_status();
     }
 
+    /// New jobs may come up behind a barrier during which what they follow has failed.
+    pub(crate) fn fail_orphans(&mut self) {
+        let has_failed = |id: &JobId| self.jobs.get(id).is_some_and(|job| !job.is_live());
+        let orphans: Vec<(JobId, String)> = self
+            .jobs
+            .values()
+            .filter(|job| job.is_live())
+            .filter_map(|job| {
+                let upstream = job.definition.graph.upstream_jobs().into_iter().find(has_failed)?;
+                let reason = format!("job \"{}\" has failed", self.jobs[&upstream].definition.name);
+                Some((job.definition.id, reason))
+            })
+            .collect();
+        for (orphan, reason) in orphans {
+            self.on_failed(orphan, reason);
+        }
+    }
+
     fn take_out(&mut self, id: JobId, reason: String) {
         for mailbox in &self.mailboxes {
             mailbox.order(Order::Remove(id));
@@ -48,8 +69,15 @@ impl Coordinator {
         for channel in &job.channels {
             channel.close();
         }
-        let value = ValueWriter::new(JOB_VERSION).int(JOB_FAILED).text(&reason).finish();
-        self.checkpoints.meta.push((meta::job_key(id), Some(value)));
+        let mut saved = JOB_FAILED;
+        if job.definition.kind == JobKind::Table {
+            saved = JOB_HELD;
+            self.checkpoints.held_sequence.get_or_insert(self.checkpoints.sequence);
+        }
+        if job.is_saved || saved == JOB_FAILED {
+            let value = ValueWriter::new(JOB_VERSION).int(saved).text(&reason).finish();
+            self.checkpoints.meta.push((meta::job_key(id), Some(value)));
+        }
         for backfill in job.backfills.drain(..) {
             let keys = backfill.pump.meta_keys();
             self.checkpoints.meta.extend(keys.into_iter().map(|key| (key, None)));
@@ -59,6 +87,7 @@ impl Coordinator {
         job.wake_at = None;
         (job.dirty_bytes, job.clean_bytes) = (0, 0);
         self.store.forget(&job.published_tables());
+        job.retry.on_failure(self.tuning.retry_after);
         if let Some(flight) = &mut self.flight {
             flight.waiting.remove(&id);
             flight.parts.retain(|part| part.job != id);

@@ -31,6 +31,7 @@ pub(crate) enum Lane {
 }
 
 /// What a look at a lane gave.
+#[allow(clippy::large_enum_variant, reason = "most are batches, and they are only moved")]
 pub(crate) enum LaneEvent {
     Batch(ChangeBatch),
     Barrier(Barrier),
@@ -55,6 +56,7 @@ pub(crate) struct InputGate {
 }
 
 /// What the task does next.
+#[allow(clippy::large_enum_variant, reason = "most are batches, and they are only moved")]
 pub(crate) enum GateEvent {
     /// Rows of an input.
     Batch(usize, ChangeBatch),

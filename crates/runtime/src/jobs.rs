@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | new in the same change | attached from the start | – |
 //! | stored relation | scans it in its first epoch, attached meanwhile | attached |
-//! | source nobody has read yet | attached from the start | attached |
+//! | source that has not begun | attached from the start | attached |
 //! | source | its own reader, attached at the barrier where it has caught up | goes on so, or attached |
 
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use crate::gate::{InputGate, Lane};
 use crate::inbox_reader::InboxReader;
 use crate::meta;
 use crate::partition::{Output, ResultPartition};
+use crate::rebuild::Retry;
 use crate::scan::Scan;
 use crate::side::SideWriter;
 use crate::source::{PumpRole, SourceLane, SourcePump};
@@ -57,6 +58,8 @@ pub(crate) struct RunningJob {
     pub(crate) is_scanning: bool,
     /// Whether the last checkpoint knows the job.
     pub(crate) is_saved: bool,
+    /// When it is tried again after a failure.
+    pub(crate) retry: Retry,
     pub(crate) side: SideWriter,
     pub(crate) counters: Arc<JobCounters>,
     pub(crate) late_rows: u64,
@@ -107,6 +110,18 @@ impl RunningJob {
             stamp_origin |= needs_origin;
         }
         stamp_origin
+    }
+
+    /// Every table it has.
+    pub(crate) fn all_tables(&self) -> Vec<TableId> {
+        let state = self.definition.graph.operators().flat_map(|node| &node.tables).map(|table| table.id);
+        self.published_tables().into_iter().chain(state).collect()
+    }
+
+    /// Why nobody can read it.
+    pub(crate) fn failure(&self) -> Option<RuntimeError> {
+        let reason = self.error.clone()?;
+        Some(RuntimeError::JobFailed { name: self.definition.name.clone(), reason })
     }
 
     /// The tables in which its content and its errors are.
@@ -189,6 +204,7 @@ impl Builder<'_> {
             is_scanning: self.is_new && has_scan,
             backfills: parts.backfills,
             is_saved: !self.is_new,
+            retry: Retry::default(),
             side: SideWriter::new(graph),
             counters,
             late_rows: 0,
@@ -246,6 +262,9 @@ impl Builder<'_> {
                         Arc::clone(self.events),
                         self.tuning.chunk_bytes,
                     ));
+                    let prefix = meta::source_prefix(definition.id);
+                    let saved = self.backend.snapshot().scan_meta(prefix.as_bytes()).map_err(internal)?;
+                    pump.restore(&saved)?;
                     parts.pump = Some(Arc::clone(&pump));
                     self.source_lanes(&pump, &parts.signals[idx])
                 }
@@ -385,7 +404,8 @@ impl Builder<'_> {
         needs_origin: bool,
         upstream: &Upstream,
     ) -> Result<Entry, RuntimeError> {
-        if upstream.is_new {
+        // A source that is rebuilt together with its followers may have begun long ago.
+        if upstream.is_new && !upstream.pump.as_ref().is_some_and(|pump| pump.has_begun()) {
             return Ok(Entry::Attached);
         }
         if is_stored {
@@ -402,7 +422,7 @@ impl Builder<'_> {
             self.tuning.chunk_bytes,
         );
         let goes_on = if self.is_new {
-            shared.is_pinned()
+            shared.has_begun()
         } else {
             pump.restore(&self.backend.snapshot().scan_meta(prefix.as_bytes()).map_err(internal)?)?
         };

@@ -27,6 +27,8 @@ mod gate;
 mod inbox_reader;
 mod jobs;
 mod meta;
+mod rebuild;
+
 mod pacing;
 mod partition;
 mod polling;
@@ -36,6 +38,8 @@ mod side;
 mod source;
 mod status;
 mod task;
+#[cfg(test)]
+mod tests;
 mod waiters;
 mod worker;
 

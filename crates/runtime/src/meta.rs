@@ -3,6 +3,7 @@
 //! | key | value |
 //! |---|---|
 //! | `runtime/clock` | wall time of the last barrier |
+//! | `runtime/inbox` | inbox sequence that the tables have applied, those held back excepted |
 //! | `runtime/job/<job>` | whether the job's state belongs to this checkpoint |
 //! | `runtime/source/<job>/head` | whether the splits are pinned, the source's watermark |
 //! | `runtime/source/<job>/split/<index>` | one split: see `source::splits` |
@@ -20,6 +21,9 @@ pub(crate) type MetaWrite = (Vec<u8>, Option<Vec<u8>>);
 
 /// Key of the last barrier's wall time.
 pub(crate) const CLOCK_KEY: &[u8] = b"runtime/clock";
+
+/// Key of the inbox sequence that tables have applied.
+pub(crate) const INBOX_KEY: &[u8] = b"runtime/inbox";
 
 pub(crate) fn job_key(job: JobId) -> Vec<u8> {
     format!("runtime/job/{:08x}", job.0).into_bytes()

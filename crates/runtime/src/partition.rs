@@ -92,8 +92,9 @@ impl ResultPartition {
         last.send(batch)
     }
 
-    /// Sends a barrier on every channel.
-    pub(crate) fn send_barrier(&self, barrier: &Barrier) {
+    /// Sends a barrier on every channel, and forgets receivers that have failed.
+    pub(crate) fn send_barrier(&mut self, barrier: &Barrier) {
+        self.outputs.retain(|output| !output.channels.iter().any(|channel| channel.is_closed()));
         for channel in self.outputs.iter().flat_map(|output| &output.channels) {
             channel.send(Message::Barrier(barrier.clone()));
         }

@@ -10,29 +10,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use dataflow::{JobId, VertexInput, Watermark};
 use hashbrown::HashMap;
-use state::{Snapshot, Storage, ViewStore};
+use state::{InboxRecord, Snapshot, Storage, ViewStore};
 
 use crate::changes::ChangeQueue;
 use crate::clock::{Clock, instant};
 use crate::committer;
 use crate::coordinator::{Checkpoints, Coordinator};
 use crate::events::Events;
-use crate::failure::{JOB_FAILED, JOB_VERSION};
+use crate::failure::{JOB_FAILED, JOB_HELD, JOB_VERSION};
 use crate::inbox_reader::InboxReader;
 use crate::jobs::{Builder, Built, RunningJob, internal};
 use crate::meta::{self, ValueReader};
 use crate::pacing::Pacing;
 use crate::polling::Polling;
+use crate::rebuild::{Retry, Wiping};
 use crate::status::Shared;
 use crate::worker::{Mailbox, Worker};
 use crate::{JobDefinition, RuntimeError, RuntimeOptions, Tuning};
-
-/// Columns of the inbox rows of each table.
-pub(crate) type InboxSchemas = HashMap<JobId, SchemaRef>;
 
 /// What a database runs on.
 pub(crate) struct Parts {
@@ -49,7 +48,6 @@ pub(crate) struct Parts {
 /// The threads of a database.
 pub(crate) struct Running {
     threads: Vec<JoinHandle<()>>,
-    pub(crate) inbox_schemas: InboxSchemas,
 }
 
 impl Running {
@@ -65,6 +63,8 @@ impl Running {
 enum Saved {
     /// Its state is there.
     Restored,
+    /// It is a table whose content is there as of the checkpoint's inbox sequence.
+    Held,
     /// It was not there yet.
     New,
     Failed(String),
@@ -77,14 +77,11 @@ pub(crate) fn start(
     jobs: Vec<JobDefinition>,
 ) -> Result<(Running, Vec<JobDefinition>), RuntimeError> {
     let snapshot = parts.storage.backend.snapshot();
-    let mut inbox_schemas = InboxSchemas::new();
     let (mut restored, mut failed, mut later) = (Vec::new(), Vec::new(), Vec::new());
     for job in jobs {
         match saved(snapshot.as_ref(), job.id)? {
-            Saved::Restored => {
-                inbox_schemas.extend(inbox_schema(&job));
-                restored.push(job);
-            }
+            Saved::Restored => restored.push((job, true)),
+            Saved::Held => restored.push((job, false)),
             Saved::New => later.push(job),
             Saved::Failed(reason) => failed.push((job, reason)),
         }
@@ -112,15 +109,23 @@ pub(crate) fn start(
         flight: None,
         changes: ChangeQueue::default(),
         waiters: Vec::new(),
-        checkpoints: Checkpoints { durable: snapshot.epoch(), ..Checkpoints::default() },
+        checkpoints: Checkpoints {
+            durable: snapshot.epoch(),
+            sequence: snapshot.inbox_sequence(),
+            applied: applied(snapshot.as_ref())?,
+            ..Checkpoints::default()
+        },
         polling: Polling::default(),
+        wiping: Wiping::default(),
         has_input: false,
         is_short_of_memory: false,
         shutdown: Vec::new(),
     };
-    coordinator.restore(restored, snapshot.as_ref())?;
+    coordinator.restore(restored)?;
     for (job, reason) in failed {
-        coordinator.jobs.insert(job.id, RunningJob::failed(job, reason));
+        let mut job = RunningJob::failed(job, reason);
+        job.retry.on_failure(Duration::ZERO);
+        coordinator.jobs.insert(job.definition.id, job);
     }
     coordinator.update_status();
 
@@ -133,7 +138,7 @@ pub(crate) fn start(
     threads
         .push(spawn("commit".to_owned(), move || committer::run(&checkpoints, &storage, &store, &events))?);
     threads.push(spawn("coordinator".to_owned(), move || coordinator.run())?);
-    Ok((Running { threads, inbox_schemas }, later))
+    Ok((Running { threads }, later))
 }
 
 fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, RuntimeError> {
@@ -144,13 +149,62 @@ fn saved(snapshot: &dyn Snapshot, job: JobId) -> Result<Saved, RuntimeError> {
     let key = meta::job_key(job);
     let Some(bytes) = snapshot.meta(&key).map_err(internal)? else { return Ok(Saved::New) };
     let mut value = ValueReader::new(&key, &bytes, JOB_VERSION)?;
-    Ok(if value.int()? == JOB_FAILED { Saved::Failed(value.text()?) } else { Saved::Restored })
+    Ok(match value.int()? {
+        JOB_FAILED => Saved::Failed(value.text()?),
+        JOB_HELD => Saved::Held,
+        _ => Saved::Restored,
+    })
 }
 
 fn clock_of(snapshot: &dyn Snapshot) -> Result<i64, RuntimeError> {
     match snapshot.meta(meta::CLOCK_KEY).map_err(internal)? {
         Some(bytes) => ValueReader::new(meta::CLOCK_KEY, &bytes, JOB_VERSION)?.int(),
         None => Ok(i64::MIN),
+    }
+}
+
+/// What the inbox has to hand out again.
+pub(crate) struct Replay {
+    /// The sequence behind which it begins.
+    pub(crate) after: u64,
+    /// Up to here all tables have applied it, except those held back.
+    applied: u64,
+    /// Tables that are behind that.
+    held: Vec<JobId>,
+    schemas: HashMap<JobId, SchemaRef>,
+}
+
+impl Replay {
+    pub(crate) fn new(snapshot: &dyn Snapshot, jobs: &[JobDefinition]) -> Result<Self, RuntimeError> {
+        let after = snapshot.inbox_sequence();
+        let applied = applied(snapshot)?;
+        let mut held = Vec::new();
+        for job in jobs {
+            if matches!(saved(snapshot, job.id)?, Saved::Held | Saved::New) {
+                held.push(job.id);
+            }
+        }
+        Ok(Self { after, applied, held, schemas: jobs.iter().filter_map(inbox_schema).collect() })
+    }
+
+    /// Columns of the inbox rows of a table.
+    pub(crate) fn schema_of(&self, job: JobId) -> Option<SchemaRef> {
+        self.schemas.get(&job).cloned()
+    }
+
+    /// The part of a record that its tables have not applied yet.
+    pub(crate) fn unapplied(&self, sequence: u64, mut record: InboxRecord) -> InboxRecord {
+        if sequence <= self.applied {
+            record.changes.retain(|change| self.held.contains(&JobId(change.job)));
+        }
+        record
+    }
+}
+
+fn applied(snapshot: &dyn Snapshot) -> Result<u64, RuntimeError> {
+    match snapshot.meta(meta::INBOX_KEY).map_err(internal)? {
+        Some(bytes) => Ok(ValueReader::new(meta::INBOX_KEY, &bytes, JOB_VERSION)?.int()? as u64),
+        None => Ok(snapshot.inbox_sequence()),
     }
 }
 
@@ -163,7 +217,8 @@ fn inbox_schema(job: &JobDefinition) -> Option<(JobId, SchemaRef)> {
 }
 
 impl Coordinator {
-    fn restore(&mut self, jobs: Vec<JobDefinition>, snapshot: &dyn Snapshot) -> Result<(), RuntimeError> {
+    /// Starts the jobs whose state is there; with each, whether its entry says so.
+    fn restore(&mut self, jobs: Vec<(JobDefinition, bool)>) -> Result<(), RuntimeError> {
         let mut builder = Builder {
             parallelism: self.options.parallelism,
             mailboxes: &self.mailboxes,
@@ -178,15 +233,14 @@ impl Coordinator {
             is_new: false,
             built: Built::default(),
         };
-        for job in jobs {
+        let mut saved = Vec::new();
+        for (job, is_saved) in jobs {
             builder.add(job, &|_| None)?;
+            saved.push(is_saved);
         }
-        let built = builder.built;
-        for job in &built.jobs {
-            if let Some(pump) = &job.pump {
-                let prefix = meta::source_prefix(job.definition.id);
-                pump.restore(&snapshot.scan_meta(prefix.as_bytes()).map_err(internal)?)?;
-            }
+        let mut built = builder.built;
+        for (job, is_saved) in built.jobs.iter_mut().zip(saved) {
+            job.is_saved = is_saved;
         }
         self.start_jobs(built);
         Ok(())
@@ -206,6 +260,7 @@ impl RunningJob {
             backfills: Vec::new(),
             is_scanning: false,
             is_saved: true,
+            retry: Retry::default(),
             side: crate::side::SideWriter::new(&definition.graph),
             counters: Arc::default(),
             late_rows: 0,

@@ -5,9 +5,7 @@ use state::Epoch;
 
 use crate::RuntimeError;
 use crate::events::Reply;
-
-/// What a source has to have read: split names and positions.
-pub(crate) type Reach = Vec<(String, i64)>;
+use crate::source::Reach;
 
 /// A request that is answered when an epoch is there.
 pub(crate) struct Waiter {
@@ -20,7 +18,7 @@ pub(crate) struct Waiter {
     pub(crate) epoch: Option<Epoch>,
     /// Whether the epoch must be in a durable checkpoint.
     pub(crate) durable: bool,
-    /// Jobs that must have caught up.
+    /// Jobs that must have caught up; the checkpoint must contain that.
     pub(crate) jobs: Vec<JobId>,
     /// Whether a failed job, any at all, is an answer.
     pub(crate) fails_with_jobs: bool,
@@ -42,15 +40,7 @@ impl Waiter {
 
     /// Waits for a checkpoint and for jobs to catch up.
     pub(crate) fn for_change(epoch: Epoch, jobs: Vec<JobId>, reply: Reply) -> Self {
-        Self {
-            reply,
-            sources: Vec::new(),
-            inbox: 0,
-            epoch: Some(epoch),
-            durable: true,
-            jobs,
-            fails_with_jobs: false,
-        }
+        Self { epoch: Some(epoch), durable: true, jobs, ..Self::for_inbox(0, reply) }
     }
 
     /// Answers. A session that has gone does not matter.

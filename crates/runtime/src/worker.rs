@@ -13,8 +13,8 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use dataflow::{JobId, Result};
 use hashbrown::HashMap;
@@ -90,12 +90,17 @@ pub(crate) struct Signal {
     task: TaskId,
     mailbox: Arc<Mailbox>,
     is_queued: AtomicBool,
-    this: std::sync::Weak<Self>,
+    this: Weak<Self>,
 }
 
 impl Signal {
     pub(crate) fn new(task: TaskId, mailbox: Arc<Mailbox>) -> Arc<Self> {
-        Arc::new_cyclic(|this| Self { task, mailbox, is_queued: AtomicBool::new(false), this: this.clone() })
+        Arc::new_cyclic(|this| Self {
+            task,
+            mailbox,
+            is_queued: AtomicBool::new(false),
+            this: Weak::clone(this),
+        })
     }
 }
 

@@ -84,8 +84,8 @@ impl Fence {
         let mut last = self.last.lock();
         let mut next = Slot { generation: last.generation + 1, position: last.position };
         change(&mut next.position);
-        let went_back =
-            next.position.epoch < last.position.epoch || next.position.inbox_sequence < last.position.inbox_sequence;
+        let went_back = next.position.epoch < last.position.epoch
+            || next.position.inbox_sequence < last.position.inbox_sequence;
         if went_back {
             return Err(StateError::Internal(format!("fence goes back from {last:?} to {next:?}")));
         }
@@ -126,14 +126,17 @@ fn read_last_slot(path: &Path) -> Result<Slot> {
     }
     let bytes = fs::read(path).map_err(StateError::io("read", path))?;
     if bytes.len() != 2 * SLOT_BYTES {
-        let reason = format!("it has {} bytes instead of {}; restore the whole data folder", bytes.len(), 2 * SLOT_BYTES);
+        let reason = format!(
+            "it has {} bytes instead of {}; restore the whole data folder",
+            bytes.len(),
+            2 * SLOT_BYTES
+        );
         return Err(StateError::damaged(path, reason));
     }
     let slots = bytes.as_chunks::<SLOT_BYTES>().0.iter().map(Slot::decode);
-    slots
-        .flatten()
-        .max_by_key(|slot| slot.generation)
-        .ok_or_else(|| StateError::damaged(path, "neither slot has a valid checksum; restore the whole data folder"))
+    slots.flatten().max_by_key(|slot| slot.generation).ok_or_else(|| {
+        StateError::damaged(path, "neither slot has a valid checksum; restore the whole data folder")
+    })
 }
 
 #[cfg(test)]

@@ -52,7 +52,9 @@ pub(crate) fn create_folder(path: &Path) -> Result<()> {
 /// Removes a file that may not exist.
 pub(crate) fn remove_file_if_there(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StateError::io("remove", path)(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(StateError::io("remove", path)(error))
+        }
         Ok(()) | Err(_) => Ok(()),
     }
 }
@@ -60,7 +62,9 @@ pub(crate) fn remove_file_if_there(path: &Path) -> Result<()> {
 /// Removes a folder that may not exist, with all it holds.
 pub(crate) fn remove_folder_if_there(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StateError::io("remove", path)(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(StateError::io("remove", path)(error))
+        }
         Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -74,11 +74,10 @@ impl<S: Sorted> Iterator for MergeCursor<S> {
     fn next(&mut self) -> Option<(usize, usize)> {
         let (winner, row) = self.current?;
         // Older sources may have the same key: their entries are hidden.
-        for idx in 0..winner {
-            let (older, newer) = self.sources.split_at_mut(winner);
-            if older[idx].key() == newer[0].key() {
-                older[idx].next += 1;
-            }
+        let (older, newer) = self.sources.split_at_mut(winner);
+        let key = newer[0].key();
+        for source in older {
+            source.next += usize::from(source.key() == key);
         }
         self.sources[winner].next += 1;
         self.find_current();

@@ -102,7 +102,7 @@ mod tests {
         let keys = [Arc::clone(&a), Arc::clone(&b)];
         assert_eq!(whole.key_groups(&keys, 1).unwrap(), key_groups(&keys, 1).unwrap());
         let of_b = whole.with_group_columns(&[1]);
-        assert_eq!(of_b.key_groups(&keys, 1).unwrap(), key_groups(&[b.clone()], 1).unwrap());
+        assert_eq!(of_b.key_groups(&keys, 1).unwrap(), key_groups(std::slice::from_ref(&b), 1).unwrap());
         let turned = whole.with_group_columns(&[1, 0]);
         assert_eq!(turned.key_groups(&keys, 1).unwrap(), key_groups(&[b, a], 1).unwrap());
         let none = whole.with_group_columns(&[]);

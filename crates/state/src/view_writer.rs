@@ -128,11 +128,12 @@ impl ViewWriter {
         if collected.is_empty() {
             return Ok(None);
         }
-        let changes = self.sort(collected)?;
+        let mut changes = self.sort(collected)?;
         let net = if self.multiset {
             self.net_multiset(&changes, published)?
         } else if changes.diffs.is_none() && changes.has_unique_keys() {
-            Net { rows: changes.order.clone(), deleted: vec![false; changes.order.len()], counts: None }
+            let rows = std::mem::take(&mut changes.order);
+            Net { deleted: vec![false; rows.len()], rows, counts: None }
         } else {
             self.net_keyed(&changes)?
         };

@@ -7,5 +7,5 @@ mod source;
 mod stored;
 mod tables;
 
-pub(crate) use stored::{StoredTable, ViewSlot, external};
-pub(crate) use tables::StatementTables;
+pub(crate) use stored::{ViewSlot, external};
+pub(crate) use tables::{CHANGED, DML_SCHEMA, StatementTables, TARGET};

@@ -46,7 +46,8 @@ impl KeyRange {
         let mut range = Self::default();
         for place in 0..stored.schema.key_len {
             let on_column = |comparison: &&Comparison<'_>| bears_on(comparison, stored, place);
-            let equal = comparisons.iter().filter(on_column).find(|comparison| comparison.operator == Operator::Eq);
+            let equal =
+                comparisons.iter().filter(on_column).find(|comparison| comparison.operator == Operator::Eq);
             if let Some(equal) = equal {
                 range.equal.push(equal.value.clone());
                 continue;

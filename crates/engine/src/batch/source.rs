@@ -10,11 +10,11 @@ use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::compute::{filter_record_batch, is_not_null};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
+use dataflow::{Chunk, Decoder, ReadOutcome, SourceSpec, Split, SplitReader};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use dataflow::{Chunk, Decoder, ReadOutcome, SourceSpec, Split, SplitReader};
 use parking_lot::Mutex;
 use sql::{SqlError, SqlErrorKind};
 
@@ -36,8 +36,11 @@ impl SourceTable {
     /// Refuses a source that does not end.
     pub(crate) fn new(spec: Arc<SourceSpec>, partitions: usize) -> Result<Self, SqlError> {
         if !spec.source.is_bounded() {
-            return Err(SqlErrorKind::unsupported(format!("SELECT from the unbounded source \"{}\"", spec.name))
-                .hint("Create a materialized view over it and read that."));
+            return Err(SqlErrorKind::unsupported(format!(
+                "SELECT from the unbounded source \"{}\"",
+                spec.name
+            ))
+            .hint("Create a materialized view over it and read that."));
         }
         Ok(Self { spec, partitions: partitions.max(1) })
     }
@@ -117,7 +120,12 @@ impl Scan for SourceScan {
 
     fn describe(&self) -> String {
         let columns: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        format!("SourceScan: {} columns=[{}] splits={}", self.spec.name, columns.join(", "), self.splits.len())
+        format!(
+            "SourceScan: {} columns=[{}] splits={}",
+            self.spec.name,
+            columns.join(", "),
+            self.splits.len()
+        )
     }
 }
 

@@ -11,10 +11,9 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
 use catalog::Column;
-use sql::{SqlError, SqlErrorKind};
+use sql::{SqlError, SqlErrorKind, type_name};
 
 use crate::error::from_arrow;
-use crate::pg_catalog::types::type_name;
 
 /// Casts `values` to the type of `column`.
 pub(crate) fn assign(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError> {
@@ -43,7 +42,7 @@ pub(crate) fn assign(values: &ArrayRef, column: &Column) -> Result<ArrayRef, Sql
 }
 
 fn column_type(column: &Column) -> String {
-    column.type_name.clone().unwrap_or_else(|| type_name(&column.data_type).to_owned())
+    column.type_name.clone().unwrap_or_else(|| type_name(&column.data_type))
 }
 
 /// Whether PostgreSQL has an assignment cast between two types that are not text.
@@ -129,7 +128,8 @@ fn invalid_text(value: &str, column: &Column) -> SqlError {
             SqlErrorKind::ValueOutOfRange { value, type_name }.into()
         }
         DataType::Decimal128(..) if is_number => {
-            SqlErrorKind::Evaluation { sqlstate: "22003", message: "numeric field overflow".to_owned() }.into()
+            SqlErrorKind::Evaluation { sqlstate: "22003", message: "numeric field overflow".to_owned() }
+                .into()
         }
         DataType::Timestamp(..) | DataType::Date32 | DataType::Time64(_) | DataType::Interval(_) => {
             SqlErrorKind::InvalidDatetime { type_name, value }.into()
@@ -161,9 +161,11 @@ fn canonical_json(text: &StringViewArray) -> Result<ArrayRef, SqlError> {
     for value in text {
         match value {
             Some(value) => {
-                let json: serde_json::Value = serde_json::from_str(value).map_err(|_| {
-                    SqlErrorKind::Evaluation { sqlstate: "22P02", message: "invalid input syntax for type json".to_owned() }
-                })?;
+                let json: serde_json::Value =
+                    serde_json::from_str(value).map_err(|_| SqlErrorKind::Evaluation {
+                        sqlstate: "22P02",
+                        message: "invalid input syntax for type json".to_owned(),
+                    })?;
                 builder.append_value(json.to_string());
             }
             None => builder.append_null(),
@@ -183,7 +185,9 @@ fn canonical_uuid(text: &StringViewArray) -> Result<ArrayRef, SqlError> {
         let inner = value.trim().trim_start_matches('{').trim_end_matches('}');
         let digits: String = inner.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
         if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(SqlErrorKind::InvalidText { type_name: "uuid".to_owned(), value: value.to_owned() }.into());
+            return Err(
+                SqlErrorKind::InvalidText { type_name: "uuid".to_owned(), value: value.to_owned() }.into()
+            );
         }
         let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
         builder.append_value(parts.join("-"));
@@ -215,7 +219,9 @@ fn limited(values: &ArrayRef, length: usize, column: &Column) -> Result<ArrayRef
         };
         match value.char_indices().nth(length) {
             None => builder.append_value(value),
-            Some((at, _)) if value[at..].bytes().all(|byte| byte == b' ') => builder.append_value(&value[..at]),
+            Some((at, _)) if value[at..].bytes().all(|byte| byte == b' ') => {
+                builder.append_value(&value[..at])
+            }
             Some(_) => {
                 let type_name = column_type(column).replace("varchar(", "character varying(");
                 return Err(SqlErrorKind::StringTooLong { type_name }.into());
@@ -259,7 +265,10 @@ mod tests {
         let error = assign(&text(&["99999999999"]), &column(DataType::Int32, None)).unwrap_err();
         assert_eq!(error.to_string(), "value \"99999999999\" is out of range for type integer");
         let error = assign(&text(&["1", "x"]), &column(DataType::Int64, None)).unwrap_err();
-        assert_eq!((error.sqlstate(), error.to_string().as_str()), ("22P02", "invalid input syntax for type bigint: \"x\""));
+        assert_eq!(
+            (error.sqlstate(), error.to_string().as_str()),
+            ("22P02", "invalid input syntax for type bigint: \"x\"")
+        );
     }
 
     #[test]
@@ -275,14 +284,23 @@ mod tests {
         let limited = column(DataType::Utf8View, Some("character varying(3)"));
         assert!(assign(&text(&["äöü", "ab    "]), &limited).is_ok());
         let error = assign(&text(&["abcd"]), &limited).unwrap_err();
-        assert_eq!((error.sqlstate(), error.to_string().as_str()), ("22001", "value too long for type character varying(3)"));
+        assert_eq!(
+            (error.sqlstate(), error.to_string().as_str()),
+            ("22001", "value too long for type character varying(3)")
+        );
     }
 
     #[test]
     fn json_uuid_and_bytea_have_one_stored_form() {
-        let json = assign(&text(&["{\"b\": 1, \"a\" : [1, 2], \"b\": 2}"]), &column(DataType::Utf8View, Some("jsonb")));
+        let json = assign(
+            &text(&["{\"b\": 1, \"a\" : [1, 2], \"b\": 2}"]),
+            &column(DataType::Utf8View, Some("jsonb")),
+        );
         assert_eq!(json.unwrap().as_string_view().value(0), "{\"a\":[1,2],\"b\":2}");
-        let uuid = assign(&text(&["{A0EEBC99-9C0B4EF8BB6D6BB9BD380A11}"]), &column(DataType::Utf8View, Some("uuid")));
+        let uuid = assign(
+            &text(&["{A0EEBC99-9C0B4EF8BB6D6BB9BD380A11}"]),
+            &column(DataType::Utf8View, Some("uuid")),
+        );
         assert_eq!(uuid.unwrap().as_string_view().value(0), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11");
         let bytes = assign(&text(&["\\x00fF"]), &column(DataType::Binary, None)).unwrap();
         assert_eq!(bytes.as_binary::<i32>().value(0), [0, 255]);

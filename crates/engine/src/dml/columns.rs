@@ -14,11 +14,17 @@ use crate::live::{Live, Stored};
 pub(crate) struct TableColumns {
     pub(crate) relation: Arc<Relation>,
     pub(crate) stored: Arc<Stored>,
+    append_only: bool,
 }
 
 impl TableColumns {
     /// `action` as PostgreSQL words it: `insert into`, `update` or `delete from`.
-    pub(crate) fn find(live: &Live, schema: Option<&str>, name: &str, action: &str) -> Result<Self, SqlError> {
+    pub(crate) fn find(
+        live: &Live,
+        schema: Option<&str>,
+        name: &str,
+        action: &str,
+    ) -> Result<Self, SqlError> {
         let relation = live.find(schema, name)?;
         let refused = |what: &str| -> SqlError {
             let hint = "Rows can be written to tables only.";
@@ -37,13 +43,17 @@ impl TableColumns {
                 .into());
             }
             RelationKind::Sink => {
-                return Err(SqlErrorKind::unsupported("INSERT into a sink").hint("Use CREATE SINK ... AS SELECT."));
+                return Err(
+                    SqlErrorKind::unsupported("INSERT into a sink").hint("Use CREATE SINK ... AS SELECT.")
+                );
             }
             RelationKind::Side { .. } => return Err(refused("system relation")),
         }
-        let stored = live.relation(relation.id).and_then(|relation| relation.stored.clone());
+        let planned = live.relation(relation.id);
+        let append_only = planned.is_some_and(|planned| planned.append_only);
+        let stored = planned.and_then(|planned| planned.stored.clone());
         let stored = stored.ok_or_else(|| SqlErrorKind::internal("a table without rows"))?;
-        Ok(Self { relation: Arc::new(relation.clone()), stored })
+        Ok(Self { relation: Arc::new(relation.clone()), stored, append_only })
     }
 
     pub(crate) fn columns(&self) -> &[Column] {
@@ -53,7 +63,8 @@ impl TableColumns {
     /// Position of a column.
     pub(crate) fn position(&self, name: &str) -> Result<usize, SqlError> {
         self.columns().iter().position(|column| column.name == name).ok_or_else(|| {
-            SqlErrorKind::UndefinedColumnOf { column: name.to_owned(), relation: self.relation.name.clone() }.into()
+            SqlErrorKind::UndefinedColumnOf { column: name.to_owned(), relation: self.relation.name.clone() }
+                .into()
         })
     }
 
@@ -72,7 +83,11 @@ impl TableColumns {
     }
 
     /// Visible columns to a row of the view table; `row_ids` fills the hidden key.
-    pub(crate) fn stored_rows(&self, visible: &[ArrayRef], row_ids: Option<ArrayRef>) -> Result<RecordBatch, SqlError> {
+    pub(crate) fn stored_rows(
+        &self,
+        visible: &[ArrayRef],
+        row_ids: Option<ArrayRef>,
+    ) -> Result<RecordBatch, SqlError> {
         let schema = &self.stored.schema.columns;
         let mut columns: Vec<Option<ArrayRef>> = vec![None; schema.fields().len()];
         for (values, &place) in visible.iter().zip(&self.stored.output) {
@@ -98,9 +113,10 @@ impl TableColumns {
     /// Whether rows may be changed or removed: a watermark promises that no retraction comes
     /// (semantics 3).
     pub(crate) fn refuse_append_only(&self, statement: &str) -> Result<(), SqlError> {
-        if self.relation.has_watermark() {
-            return Err(SqlErrorKind::unsupported(format!("{statement} of a table with a watermark"))
-                .hint("A watermark promises that no row at or before it changes; drop it to update or delete rows."));
+        if self.append_only {
+            return Err(SqlErrorKind::unsupported(format!("{statement} of a table with a watermark")).hint(
+                "A watermark promises that no row at or before it changes; drop it to update or delete rows.",
+            ));
         }
         Ok(())
     }

@@ -14,6 +14,6 @@ mod writes;
 
 pub(crate) use assign::assign;
 pub(crate) use columns::TableColumns;
-pub(crate) use commit::WriteLog;
+pub(crate) use commit::{Committed, WriteLog};
 pub(crate) use literals::{Cell, literal_rows};
 pub(crate) use writes::{TableWrites, Writes};

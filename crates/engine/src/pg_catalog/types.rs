@@ -123,63 +123,37 @@ pub(crate) fn by_name(name: &str) -> Option<&'static TypeEntry> {
 
 /// The type of a column, by its declared name where the Arrow type does not say it.
 pub(crate) fn column_type(column: &Column) -> TypeEntry {
-    let declared = column.type_name.as_deref().and_then(|name| by_name(name.split('(').next().unwrap_or(name).trim()));
+    let declared =
+        column.type_name.as_deref().and_then(|name| by_name(name.split('(').next().unwrap_or(name).trim()));
     declared.copied().unwrap_or_else(|| of_arrow(&column.data_type))
 }
 
-/// The type of an Arrow field: its metadata `pg_type`, or its Arrow type.
-pub(crate) fn field_type(field: &Field) -> TypeEntry {
-    let declared = field.metadata().get("pg_type").and_then(|name| by_name(name));
-    declared.copied().unwrap_or_else(|| of_arrow(field.data_type()))
-}
-
-/// SQL name of an Arrow type.
-pub(crate) fn type_name(data_type: &DataType) -> &'static str {
-    of_arrow(data_type).sql_name
-}
-
-pub(crate) fn of_arrow(data_type: &DataType) -> TypeEntry {
-    let name = match data_type {
-        DataType::Null => "unknown",
-        DataType::Boolean => "bool",
-        DataType::Int8 | DataType::Int16 | DataType::UInt8 => "int2",
-        DataType::Int32 | DataType::UInt16 => "int4",
-        DataType::Int64 | DataType::UInt32 => "int8",
-        DataType::UInt64 | DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
-            "numeric"
-        }
-        DataType::Float16 | DataType::Float32 => "float4",
-        DataType::Float64 => "float8",
-        DataType::Timestamp(_, None) => "timestamp",
-        DataType::Timestamp(_, Some(_)) => "timestamptz",
-        DataType::Date32 | DataType::Date64 => "date",
-        DataType::Time32(_) | DataType::Time64(_) => "time",
-        DataType::Duration(_) | DataType::Interval(_) => "interval",
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "bytea",
-        DataType::List(element) | DataType::LargeList(element) | DataType::ListView(element) | DataType::LargeListView(element) => {
-            let element = field_type(element);
-            return by_oid(i64::from(element.array)).copied().unwrap_or(TEXT);
-        }
-        _ => "text",
-    };
-    by_name(name).copied().unwrap_or(TEXT)
+/// The type of an Arrow type.
+fn of_arrow(data_type: &DataType) -> TypeEntry {
+    let oid = sql::types::pg_type_oid(&Field::new("", data_type.clone(), true));
+    by_oid(i64::from(oid)).copied().unwrap_or(TEXT)
 }
 
 /// PostgreSQL's `atttypmod`; −1: none.
 pub(crate) fn type_modifier(column: &Column) -> i64 {
     let declared = column.type_name.as_deref().and_then(|name| {
         let (base, rest) = name.split_once('(')?;
-        let numbers: Vec<i64> = rest.trim_end_matches(')').split(',').filter_map(|part| part.trim().parse().ok()).collect();
+        let numbers: Vec<i64> =
+            rest.trim_end_matches(')').split(',').filter_map(|part| part.trim().parse().ok()).collect();
         Some((base.trim().to_owned(), numbers))
     });
     match (declared, &column.data_type) {
-        (Some((base, numbers)), _) if base.contains("char") => numbers.first().map_or(-1, |length| length + 4),
+        (Some((base, numbers)), _) if base.contains("char") => {
+            numbers.first().map_or(-1, |length| length + 4)
+        }
         (Some((base, numbers)), _) if base == "numeric" || base == "decimal" => {
             numeric_modifier(numbers.first().copied().unwrap_or(38), numbers.get(1).copied().unwrap_or(0))
         }
         // Undeclared NUMERIC is shown without digits.
         (None, DataType::Decimal128(38, 10)) => -1,
-        (None, DataType::Decimal128(precision, scale)) => numeric_modifier(i64::from(*precision), i64::from(*scale)),
+        (None, DataType::Decimal128(precision, scale)) => {
+            numeric_modifier(i64::from(*precision), i64::from(*scale))
+        }
         _ => -1,
     }
 }
@@ -217,7 +191,8 @@ mod tests {
             type_name: name.map(str::to_owned),
             default: None,
         };
-        let text = |column: &Column| format_type(i64::from(column_type(column).oid), Some(type_modifier(column)));
+        let text =
+            |column: &Column| format_type(i64::from(column_type(column).oid), Some(type_modifier(column)));
         assert_eq!(text(&column(DataType::Decimal128(10, 2), None)), "numeric(10,2)");
         assert_eq!(text(&column(DataType::Decimal128(38, 10), None)), "numeric");
         assert_eq!(text(&column(DataType::Utf8View, Some("character varying(7)"))), "character varying(7)");

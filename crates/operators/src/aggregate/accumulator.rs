@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{ArrayRef, NullBufferBuilder};
-use arrow::buffer::NullBuffer;
+use arrow::array::ArrayRef;
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::{DataType, Field};
 use dataflow::{Result, RowError};
 
@@ -78,11 +78,10 @@ pub(crate) trait Accumulator: Send {
     fn bytes_per_slot(&self) -> usize;
 }
 
-/// `NULL where not` as a null buffer.
-pub(crate) fn nulls_where_not(valid: impl Iterator<Item = bool>) -> Option<NullBuffer> {
-    let mut nulls = NullBufferBuilder::new(valid.size_hint().0);
-    valid.for_each(|valid| nulls.append(valid));
-    nulls.finish()
+/// NULL in each of `len` places where `is_valid` is false.
+pub(crate) fn nulls_where_not(len: usize, is_valid: impl FnMut(usize) -> bool) -> Option<NullBuffer> {
+    let valid = NullBuffer::new(BooleanBuffer::collect_bool(len, is_valid));
+    (valid.null_count() > 0).then_some(valid)
 }
 
 /// A failure with SQLSTATE 22003.

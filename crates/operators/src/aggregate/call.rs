@@ -102,6 +102,7 @@ fn is_number(of: &DataType) -> bool {
     )
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "a few of the many types of Arrow")]
 fn sum_type(argument: &DataType) -> Option<DataType> {
     match argument {
         DataType::Int16 | DataType::Int32 => Some(DataType::Int64),
@@ -113,6 +114,7 @@ fn sum_type(argument: &DataType) -> Option<DataType> {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "a few of the many types of Arrow")]
 fn avg_type(argument: &DataType) -> Option<DataType> {
     match argument {
         DataType::Int16 | DataType::Int32 | DataType::Int64 => Some(DataType::Decimal128(38, 16)),

@@ -1,8 +1,7 @@
 //! What the end of an epoch emits: for every changed group, −before +after.
 
-use std::collections::BTreeMap;
-
 use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, UInt32Array};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute;
 use arrow::compute::kernels::cmp::not_distinct;
 use dataflow::{Result, RowError};
@@ -155,8 +154,7 @@ impl Chunk {
                 place.and_then(|place| image.failures.get(&place)).cloned()
             };
             let (old, new) = (failure(&self.before, change.before), failure(after, after_place));
-            let is_same = same.get(&number).copied().unwrap_or(false) && old == new;
-            if is_same {
+            if same.value(number) && old == new {
                 continue;
             }
             match (old, change.before) {
@@ -173,21 +171,20 @@ impl Chunk {
         Ok(difference)
     }
 
-    /// For each change whose group is there before and after: whether its results are the same.
-    fn unchanged(&self, after: &Image, after_places: &[Option<usize>]) -> Result<BTreeMap<usize, bool>> {
-        let (mut numbers, mut befores, mut afters) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, (change, &after_place)) in self.changes.iter().zip(after_places).enumerate() {
-            if let (Some(before), Some(after)) = (change.before, after_place) {
-                numbers.push(number);
-                befores.push(before);
-                afters.push(after);
+    /// For each change whether its group is there before and after with the same results.
+    fn unchanged(&self, after: &Image, after_places: &[Option<usize>]) -> Result<BooleanArray> {
+        let is_in_both =
+            |number: usize| self.changes[number].before.is_some() && after_places[number].is_some();
+        let mut same = BooleanArray::new(BooleanBuffer::collect_bool(self.changes.len(), is_in_both), None);
+        // A group that is not in both is compared with any other: the result is masked.
+        let befores: Vec<usize> = self.changes.iter().map(|change| change.before.unwrap_or(0)).collect();
+        let afters: Vec<usize> = after_places.iter().map(|place| place.unwrap_or(0)).collect();
+        if same.true_count() > 0 {
+            for (before, after) in self.before.take(&befores)?.iter().zip(after.take(&afters)?) {
+                same = compute::and(&same, &not_distinct(before, &after)?)?;
             }
         }
-        let mut same = BooleanArray::from(vec![true; numbers.len()]);
-        for (before, after) in self.before.take(&befores)?.iter().zip(after.take(&afters)?) {
-            same = compute::and(&same, &not_distinct(before, &after)?)?;
-        }
-        Ok(numbers.into_iter().zip(same.values()).collect())
+        Ok(same)
     }
 }
 

@@ -18,6 +18,7 @@ use super::accumulator::{Accumulator, Failures, Input, nulls_where_not, wrong_co
 use super::call::AggregateFunction;
 
 /// The accumulator for an argument of this type.
+#[expect(clippy::wildcard_enum_match_arm, reason = "a few of the many types of Arrow")]
 pub(crate) fn extreme(argument: &DataType, is_max: bool) -> Result<Box<dyn Accumulator>> {
     fn new<T: Extremal>(argument: &DataType, is_max: bool) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(Extreme::<T> { entries: Vec::new(), argument: argument.clone(), is_max }))
@@ -95,13 +96,13 @@ struct Entry<N> {
 }
 
 impl<T: Extremal> Extreme<T> {
-    fn column<'a>(&self, column: &'a ArrayRef) -> Result<&'a PrimitiveArray<T>> {
+    fn column(column: &ArrayRef) -> Result<&PrimitiveArray<T>> {
         column.as_primitive_opt::<T>().ok_or_else(|| wrong_column("min or max", column.data_type()))
     }
 
     fn values(&self, slots: &[u32]) -> ArrayRef {
         let entries = slots.iter().map(|&slot| self.entries[slot as usize]);
-        let nulls = nulls_where_not(entries.clone().map(|entry| entry.is_set));
+        let nulls = nulls_where_not(slots.len(), |place| self.entries[slots[place] as usize].is_set);
         let values = entries.map(|entry| entry.best).collect();
         Arc::new(PrimitiveArray::<T>::new(values, nulls).with_data_type(self.argument.clone()))
     }
@@ -115,7 +116,7 @@ impl<T: Extremal> Accumulator for Extreme<T> {
 
     fn update(&mut self, input: &Input<'_>) -> Result<()> {
         let column = input.values.ok_or_else(|| wrong_column("min or max", &DataType::Null))?;
-        let values = &self.column(column)?.values()[..input.slots.len()];
+        let values = &Self::column(column)?.values()[..input.slots.len()];
         let entries = self.entries.as_mut_slice();
         let better = if self.is_max { Ordering::Greater } else { Ordering::Less };
         input.for_each(|row, slot, _| {
@@ -151,7 +152,7 @@ impl<T: Extremal> Accumulator for Extreme<T> {
     }
 
     fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {
-        let column = self.column(&columns[0])?;
+        let column = Self::column(&columns[0])?;
         for (row, &slot) in slots.iter().enumerate() {
             self.entries[slot as usize] = Entry { best: column.value(row), is_set: column.is_valid(row) };
         }

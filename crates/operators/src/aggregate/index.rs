@@ -5,17 +5,20 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, NullBufferBuilder, PrimitiveArray,
-};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::datatypes::{
     DataType, Date32Type, FieldRef, Int16Type, Int32Type, Int64Type, Time64MicrosecondType, TimeUnit,
     TimestampMicrosecondType,
 };
 use dataflow::{DataflowError, Result};
-use hashbrown::HashTable;
 use state::{EncodedKeys, decode_keys, encode_keys};
 use xxhash_rust::xxh3::xxh3_64;
+
+use super::accumulator::nulls_where_not;
+use super::slot_table::{SlotTable, is_none, tag_of};
+
+/// What an entry of the table costs for each key, on average between half full and a quarter.
+const TABLE_BYTES: usize = 24;
 
 /// A key that was not there before.
 #[derive(Debug, Clone, Copy)]
@@ -84,39 +87,59 @@ struct WordKey<const K: usize> {
 
 impl<const K: usize> WordKey<K> {
     /// A folded multiplication for each word: each bit of the hash depends on each of the key.
-    fn hash(&self) -> u64 {
+    #[inline]
+    fn tag(&self) -> u32 {
         const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut hash = FACTOR ^ u64::from(self.nulls);
         for word in self.words {
             let product = u128::from(hash ^ word as u64) * u128::from(FACTOR);
             hash = (product as u64) ^ ((product >> 64) as u64);
         }
-        // The table takes its tag from the top bits and its bucket from the low ones.
-        hash ^ (hash >> 32)
+        tag_of(hash)
     }
 }
 
 /// The fast path: keys of a few words.
 struct WordIndex<const K: usize> {
     types: Vec<DataType>,
-    table: HashTable<u32>,
+    table: SlotTable,
     keys: Vec<WordKey<K>>,
     free: Vec<u32>,
-    /// The keys of the batch at hand.
+    /// The keys of the batch at hand, their tags, and the slots that may be theirs.
     batch: Vec<WordKey<K>>,
+    tags: Vec<u32>,
+    candidates: Vec<u32>,
 }
 
 impl<const K: usize> WordIndex<K> {
     fn new(fields: &[FieldRef]) -> Self {
         Self {
             types: fields.iter().map(|field| field.data_type().clone()).collect(),
-            table: HashTable::new(),
+            table: SlotTable::new(),
             keys: Vec::new(),
             free: Vec::new(),
             batch: Vec::new(),
+            tags: Vec::new(),
+            candidates: Vec::new(),
         }
     }
 
+    fn insert(&mut self, key: WordKey<K>, tag: u32) -> u32 {
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.keys[slot as usize] = key;
+                slot
+            }
+            None => {
+                self.keys.push(key);
+                self.keys.len() as u32 - 1
+            }
+        };
+        self.table.insert(tag, slot);
+        slot
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a few of the many types of Arrow")]
     fn gather(&mut self, columns: &[ArrayRef], rows: usize) -> Result<()> {
         self.batch.clear();
         self.batch.resize(rows, WordKey { words: [0; K], nulls: 0 });
@@ -173,29 +196,30 @@ impl<const K: usize> KeyIndex for WordIndex<K> {
         created: &mut Vec<Created>,
     ) -> Result<()> {
         self.gather(keys, rows)?;
+        self.tags.clear();
+        self.tags.extend(self.batch.iter().map(WordKey::tag));
+        self.table.candidates(&self.tags, &mut self.candidates);
         slots.reserve(rows);
-        for (row, key) in self.batch.iter().enumerate() {
-            let hash = key.hash();
-            if let Some(&slot) = self.table.find(hash, |&slot| self.keys[slot as usize] == *key) {
-                slots.push(slot);
+        for row in 0..rows {
+            let (key, candidate) = (self.batch[row], self.candidates[row]);
+            if !is_none(candidate) && self.keys[candidate as usize] == key {
+                slots.push(candidate);
                 continue;
             }
-            let slot = self.free.pop().unwrap_or_else(|| {
-                self.keys.push(*key);
-                self.keys.len() as u32 - 1
-            });
-            self.keys[slot as usize] = *key;
-            self.table.insert_unique(hash, slot, |&slot| self.keys[slot as usize].hash());
-            slots.push(slot);
-            created.push(Created { row: row as u32, slot });
+            let tag = self.tags[row];
+            let found = self.table.find(tag, |slot| self.keys[slot as usize] == key);
+            slots.push(found.unwrap_or_else(|| {
+                let slot = self.insert(key, tag);
+                created.push(Created { row: row as u32, slot });
+                slot
+            }));
         }
         Ok(())
     }
 
     fn remove(&mut self, slots: &[u32]) {
         for &slot in slots {
-            if let Ok(entry) = self.table.find_entry(self.keys[slot as usize].hash(), |&at| at == slot) {
-                entry.remove();
+            if self.table.remove(self.keys[slot as usize].tag(), slot) {
                 self.free.push(slot);
             }
         }
@@ -210,17 +234,16 @@ impl<const K: usize> KeyIndex for WordIndex<K> {
     }
 
     fn bytes_per_key(&self) -> usize {
-        // The table has a tag byte and a slot for each key, at seven eighths full on average less.
-        size_of::<WordKey<K>>() + 8
+        size_of::<WordKey<K>>() + TABLE_BYTES
     }
 }
 
 impl<const K: usize> WordIndex<K> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a few of the many types of Arrow")]
     fn column(&self, place: usize, of: &DataType, slots: &[u32]) -> Result<ArrayRef> {
         let words = || slots.iter().map(|&slot| self.keys[slot as usize].words[place]);
-        let mut nulls = NullBufferBuilder::new(slots.len());
-        slots.iter().for_each(|&slot| nulls.append(self.keys[slot as usize].nulls & (1 << place) == 0));
-        let nulls = nulls.finish();
+        let nulls =
+            nulls_where_not(slots.len(), |row| self.keys[slots[row] as usize].nulls & (1 << place) == 0);
         // The words came from values of this type, so they fit.
         Ok(match of {
             DataType::Boolean => Arc::new(BooleanArray::new(words().map(|word| word != 0).collect(), nulls)),
@@ -250,30 +273,36 @@ impl<const K: usize> WordIndex<K> {
 /// only if they are one key there (−0 and 0, NaN and NaN, 24 hours and 1 day).
 struct EncodedIndex {
     fields: Vec<FieldRef>,
-    table: HashTable<u32>,
+    table: SlotTable,
     spans: Vec<Span>,
     free: Vec<u32>,
     bytes: Vec<u8>,
     /// Bytes of removed keys, squeezed out when they are more than half.
     garbage: usize,
+    tags: Vec<u32>,
+    candidates: Vec<u32>,
 }
 
+/// Where the bytes of a key are.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
-    hash: u64,
     start: usize,
+    /// 0 for a slot without a key: no key is empty, because each column has a tag.
     len: u32,
+    tag: u32,
 }
 
 impl EncodedIndex {
     fn new(fields: &[FieldRef]) -> Self {
         Self {
             fields: fields.to_vec(),
-            table: HashTable::new(),
+            table: SlotTable::new(),
             spans: Vec::new(),
             free: Vec::new(),
             bytes: Vec::new(),
             garbage: 0,
+            tags: Vec::new(),
+            candidates: Vec::new(),
         }
     }
 
@@ -282,15 +311,15 @@ impl EncodedIndex {
         &self.bytes[start..start + len as usize]
     }
 
-    fn insert(&mut self, key: &[u8], hash: u64) -> u32 {
-        let span = Span { hash, start: self.bytes.len(), len: key.len() as u32 };
+    fn insert(&mut self, key: &[u8], tag: u32) -> u32 {
+        let span = Span { start: self.bytes.len(), len: key.len() as u32, tag };
         self.bytes.extend_from_slice(key);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.spans.push(Span::default());
             self.spans.len() as u32 - 1
         });
         self.spans[slot as usize] = span;
-        self.table.insert_unique(hash, slot, |&slot| self.spans[slot as usize].hash);
+        self.table.insert(tag, slot);
         slot
     }
 
@@ -299,8 +328,7 @@ impl EncodedIndex {
             return;
         }
         let mut bytes = Vec::with_capacity(self.bytes.len() - self.garbage);
-        for &slot in &self.table {
-            let span = &mut self.spans[slot as usize];
+        for span in self.spans.iter_mut().filter(|span| span.len > 0) {
             let start = bytes.len();
             bytes.extend_from_slice(&self.bytes[span.start..span.start + span.len as usize]);
             span.start = start;
@@ -319,27 +347,31 @@ impl KeyIndex for EncodedIndex {
         created: &mut Vec<Created>,
     ) -> Result<()> {
         let encoded: EncodedKeys = encode_keys(keys, rows)?;
+        self.tags.clear();
+        self.tags.extend((0..rows).map(|row| tag_of(xxh3_64(encoded.get(row)))));
+        self.table.candidates(&self.tags, &mut self.candidates);
         slots.reserve(rows);
         for row in 0..rows {
-            let key = encoded.get(row);
-            let hash = xxh3_64(key);
-            let is_same = |&slot: &u32| self.spans[slot as usize].hash == hash && self.key(slot) == key;
-            if let Some(&slot) = self.table.find(hash, is_same) {
-                slots.push(slot);
+            let (key, tag, candidate) = (encoded.get(row), self.tags[row], self.candidates[row]);
+            if !is_none(candidate) && self.key(candidate) == key {
+                slots.push(candidate);
                 continue;
             }
-            let slot = self.insert(key, hash);
-            slots.push(slot);
-            created.push(Created { row: row as u32, slot });
+            let found = self.table.find(tag, |slot| self.key(slot) == key);
+            slots.push(found.unwrap_or_else(|| {
+                let slot = self.insert(key, tag);
+                created.push(Created { row: row as u32, slot });
+                slot
+            }));
         }
         Ok(())
     }
 
     fn remove(&mut self, slots: &[u32]) {
         for &slot in slots {
-            let Span { hash, len, .. } = self.spans[slot as usize];
-            if let Ok(entry) = self.table.find_entry(hash, |&at| at == slot) {
-                entry.remove();
+            let Span { len, tag, .. } = self.spans[slot as usize];
+            if self.table.remove(tag, slot) {
+                self.spans[slot as usize] = Span::default();
                 self.garbage += len as usize;
                 self.free.push(slot);
             }
@@ -357,6 +389,6 @@ impl KeyIndex for EncodedIndex {
 
     fn bytes_per_key(&self) -> usize {
         let keys = self.table.len().max(1);
-        size_of::<Span>() + 8 + (self.bytes.len() - self.garbage) / keys
+        size_of::<Span>() + TABLE_BYTES + (self.bytes.len() - self.garbage) / keys
     }
 }

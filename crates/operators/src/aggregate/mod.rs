@@ -22,6 +22,7 @@ mod layout;
 mod operator;
 mod ordered;
 mod resident;
+mod slot_table;
 mod sum_exact;
 mod sum_float;
 mod values;

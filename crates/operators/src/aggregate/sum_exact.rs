@@ -102,6 +102,7 @@ struct Entry<T> {
 
 /// The accumulator for an argument of type `argument`, unless that is neither an integer nor a
 /// decimal.
+#[expect(clippy::wildcard_enum_match_arm, reason = "a few of the many types of Arrow")]
 pub(crate) fn exact_sum(argument: &DataType) -> Option<Box<dyn Accumulator>> {
     fn new<P, T>(scale: i8) -> Option<Box<dyn Accumulator>>
     where
@@ -159,7 +160,7 @@ where
         failures: &mut Failures,
     ) -> Result<ArrayRef> {
         let entries = slots.iter().map(|&slot| self.entries[slot as usize]);
-        let nulls = nulls_where_not(entries.clone().map(|entry| entry.count > 0));
+        let nulls = nulls_where_not(slots.len(), |place| self.entries[slots[place] as usize].count > 0);
         if let DataType::Int64 = output {
             let mut values = Vec::with_capacity(slots.len());
             for (place, entry) in entries.enumerate() {

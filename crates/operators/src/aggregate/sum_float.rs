@@ -61,7 +61,7 @@ impl Accumulator for FloatSum {
         let is_mean = function == AggregateFunction::Avg;
         let is_single = *output == DataType::Float32;
         let entries = slots.iter().map(|&slot| &self.entries[slot as usize]);
-        let nulls = nulls_where_not(entries.clone().map(|entry| entry.count > 0));
+        let nulls = nulls_where_not(slots.len(), |place| self.entries[slots[place] as usize].count > 0);
         let mut values = Vec::with_capacity(slots.len());
         for (place, entry) in entries.enumerate() {
             let value = match entry.total.special() {

@@ -12,8 +12,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int64Type, i256};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Int64Type, i256,
+};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::error::DataFusionError;
 use datafusion::functions_aggregate::average::Avg as InnerAvg;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
@@ -22,7 +25,6 @@ use datafusion::logical_expr::{
 use operators::AggregateFunction;
 
 use super::{coerce_argument, result_type};
-use crate::error::user_error;
 
 /// `avg` with PostgreSQL's result types.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -80,9 +82,8 @@ impl AggregateUDFImpl for Avg {
         let Some(mean) = Mean::of(args.input_fields[0].data_type(), args.return_type()) else {
             return self.inner.state_fields(args);
         };
-        let field = |part: &str, data_type| {
-            Arc::new(Field::new(format!("{}[{part}]", args.name), data_type, true))
-        };
+        let field =
+            |part: &str, data_type| Arc::new(Field::new(format!("{}[{part}]", args.name), data_type, true));
         Ok(if args.is_distinct {
             let item = Arc::new(Field::new_list_field(mean.sum_type(), true));
             vec![field("values", DataType::List(item))]
@@ -162,8 +163,8 @@ impl Mean {
     }
 }
 
-fn overflow() -> datafusion::error::DataFusionError {
-    user_error(sql::SqlErrorKind::NumericOutOfRange { type_name: "numeric" }.into())
+fn overflow() -> DataFusionError {
+    sql::EvaluationError::out_of_range("numeric").into()
 }
 
 fn add(sum: &mut i128, value: i128) -> Result<()> {
@@ -248,7 +249,8 @@ impl Accumulator for DistinctAverage {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let scalar = |value: &i128| ScalarValue::Decimal128(Some(*value), DECIMAL128_MAX_PRECISION, self.mean.scale);
+        let scalar =
+            |value: &i128| ScalarValue::Decimal128(Some(*value), DECIMAL128_MAX_PRECISION, self.mean.scale);
         let values: Vec<ScalarValue> = self.values.iter().map(scalar).collect();
         Ok(vec![ScalarValue::List(ScalarValue::new_list_nullable(&values, &self.mean.sum_type()))])
     }

@@ -16,6 +16,9 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::AggregateUDF;
 use operators::AggregateFunction;
+use sql::SqlErrorKind;
+
+use crate::error::user_error;
 
 /// The functions that replace DataFusion's of the same name.
 pub(crate) fn functions() -> Vec<Arc<AggregateUDF>> {
@@ -50,10 +53,8 @@ fn result_type(function: AggregateFunction, arguments: &[DataType]) -> Result<Da
         Some(result) => Ok(result),
         None => {
             let types: Vec<String> = arguments.iter().map(sql::type_name).collect();
-            Err(crate::error::user_error(sql::SqlErrorKind::UndefinedFunction {
-                signature: format!("{}({})", function.name(), types.join(", ")),
-            }
-            .into())
+            let signature = format!("{}({})", function.name(), types.join(", "));
+            Err(user_error(SqlErrorKind::UndefinedFunction { signature }.into()))
         }
     }
 }

@@ -36,8 +36,6 @@ use crate::refuse::Construct;
 use crate::session::PlanSession;
 use crate::window::WindowAssign;
 
-pub(crate) use materialize::table_schema;
-
 /// Lowers one query.
 pub(crate) struct Lowering<'a> {
     pub(crate) session: &'a PlanSession<'a>,

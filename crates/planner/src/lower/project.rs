@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, FieldRef, Schema};
 use datafusion::logical_expr::Projection;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use operators::{Filter, FilterProject, Project};
 
 use super::{Flow, Head, Lowering, Result, plain_column};
@@ -39,18 +40,27 @@ impl Lowering<'_> {
         Ok(flow)
     }
 
-    /// Adds a projection. The stream of the result is the caller's to set.
+    /// Adds a projection, unless the rows are that already or the last projection can give them.
+    /// The stream of the result is the caller's to set.
     pub(super) fn compute(&mut self, mut flow: Flow, expressions: Computed) -> Flow {
-        let kind = flow.stream.kind;
-        let vertex = self.vertex(&mut flow);
         let fields: Vec<FieldRef> = expressions.iter().map(|(_, field)| Arc::clone(field)).collect();
         flow.columns = (0..fields.len()).collect();
-        if let Some(Filter { predicate, .. }) = self.graph.last::<Filter>(vertex) {
-            let predicate = Arc::clone(predicate);
-            let input = Arc::clone(&flow.rows);
-            self.graph.replace_last(vertex, FilterProject { predicate, expressions, input, kind });
-        } else {
-            self.graph.push(vertex, Project { expressions, kind });
+        let plain: Option<Vec<usize>> =
+            expressions.iter().map(|(expression, _)| column_of(expression)).collect();
+        if plain.as_ref() == Some(&flow.columns) && flow.rows.fields().as_ref() == fields.as_slice() {
+            return flow;
+        }
+        let is_picked = plain.is_some_and(|plain| self.pick(&flow, &plain, &fields));
+        if !is_picked {
+            let kind = flow.stream.kind;
+            let vertex = self.vertex(&mut flow);
+            if let Some(Filter { predicate, .. }) = self.graph.last::<Filter>(vertex) {
+                let predicate = Arc::clone(predicate);
+                let input = Arc::clone(&flow.rows);
+                self.graph.replace_last(vertex, FilterProject { predicate, expressions, input, kind });
+            } else {
+                self.graph.push(vertex, Project { expressions, kind });
+            }
         }
         flow.rows = Arc::new(Schema::new(fields));
         flow
@@ -60,23 +70,10 @@ impl Lowering<'_> {
     pub(super) fn arrange(&mut self, flow: Flow, logical: &[usize], names: &[String]) -> Flow {
         let sources: Vec<Option<usize>> = logical.iter().copied().map(Some).collect();
         let stream = flow.stream.project(&sources);
-        let at: Vec<usize> = logical.iter().map(|column| flow.columns[*column]).collect();
-        let is_arranged = at.len() == flow.rows.fields().len()
-            && at.iter().enumerate().all(|(place, column)| place == *column)
-            && names.iter().zip(flow.rows.fields()).all(|(name, field)| name == field.name());
-        let flow = if is_arranged {
-            flow
-        } else {
-            let fields: Vec<FieldRef> =
-                logical.iter().zip(names).map(|(column, name)| renamed(&flow, *column, name)).collect();
-            if self.pick(&flow, &at, &fields) {
-                Flow { rows: Arc::new(Schema::new(fields)), ..flow }
-            } else {
-                let columns: Vec<_> = logical.iter().map(|column| flow.column(*column)).collect();
-                self.compute(flow, columns.into_iter().zip(fields).collect())
-            }
-        };
-        Flow { columns: (0..logical.len()).collect(), stream, ..flow }
+        let columns = logical.iter().zip(names);
+        let expressions =
+            columns.map(|(column, name)| (flow.column(*column), renamed(&flow, *column, name))).collect();
+        Flow { stream, ..self.compute(flow, expressions) }
     }
 
     /// Takes columns from the projection that is the last operator of the flow, if one is.
@@ -101,8 +98,13 @@ impl Lowering<'_> {
     }
 }
 
+/// Which column of the rows an expression is, if it is just that.
+fn column_of(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    expression.downcast_ref::<Column>().map(Column::index)
+}
+
 /// The field of a logical column under another name.
-fn renamed(flow: &Flow, logical: usize, name: &str) -> FieldRef {
+pub(super) fn renamed(flow: &Flow, logical: usize, name: &str) -> FieldRef {
     let field = &flow.rows.fields()[flow.columns[logical]];
     if field.name() == name { Arc::clone(field) } else { Arc::new(field.as_ref().clone().with_name(name)) }
 }

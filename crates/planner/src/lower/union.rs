@@ -13,8 +13,7 @@ use crate::properties::Stream;
 
 impl Lowering<'_> {
     pub(super) fn union(&mut self, union: &Union) -> Result<Flow> {
-        let fields: Vec<FieldRef> =
-            union.schema.fields().iter().map(|field| computed_field(field)).collect();
+        let fields: Vec<FieldRef> = union.schema.fields().iter().map(|field| computed_field(field)).collect();
         let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
         let logical: Vec<usize> = (0..fields.len()).collect();
         let mut streams = Vec::with_capacity(union.inputs.len());

@@ -120,7 +120,8 @@ impl UserDefinedLogicalNodeCore for WindowAssign {
 
     fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
         let width = self.input.schema().fields().len();
-        let mut needed: Vec<usize> = output_columns.iter().copied().filter(|column| *column < width).collect();
+        let mut needed: Vec<usize> =
+            output_columns.iter().copied().filter(|column| *column < width).collect();
         needed.push(self.time_column().ok()?);
         needed.sort_unstable();
         needed.dedup();

@@ -10,11 +10,9 @@
 
 mod assign;
 mod bounds;
-mod interval;
 mod relation;
 
 pub(crate) use assign::WindowAssign;
-pub(crate) use interval::fixed_interval;
 pub(crate) use relation::WindowRelations;
 
 /// The appended columns, in order.

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::{DFSchema, Result, TableReference};
+use datafusion::common::{ExprSchema, Result, TableReference};
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, LogicalPlanBuilder};
 use sql::SqlErrorKind;
+use sql::literals::interval_micros;
 use sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Spanned, TableAlias, TableFactor,
 };
 use sqlparser::tokenizer::Span;
 
 use super::bounds::bounds_of;
-use super::{WINDOW_COLUMNS, WindowAssign, fixed_interval};
-use crate::error::{error_at, user_error};
+use super::{WINDOW_COLUMNS, WindowAssign};
+use crate::error::{error_at, position, user_error};
 
 /// Plans window table functions.
 #[derive(Debug, Clone, Copy)]
@@ -70,11 +72,7 @@ impl WindowCall {
 }
 
 impl WindowRelations {
-    fn plan_call(
-        self,
-        call: &WindowCall,
-        context: &mut dyn RelationPlannerContext,
-    ) -> Result<LogicalPlan> {
+    fn plan_call(self, call: &WindowCall, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
         if call.function != "TUMBLE" {
             return Err(fail(SqlErrorKind::Unsupported { feature: call.function.clone() }, call.span));
         }
@@ -88,13 +86,13 @@ impl WindowRelations {
         };
         let input = context.plan(relation_factor(relation)?)?;
         let time = time_column(column, &input, context)?;
-        let size_micros = interval(size, "the size of a window", context)?;
+        let size_micros = interval(size)?;
         if size_micros <= 0 {
             let message = "the size of a window must be positive".to_owned();
             return Err(fail(SqlErrorKind::InvalidArgument { message }, size.span()));
         }
         let offset = match offset {
-            Some(offset) => interval(offset, "the offset of a window", context)?,
+            Some(offset) => interval(offset)?,
             None => 0,
         };
         refuse_window_columns(&input, call.span)?;
@@ -125,7 +123,7 @@ fn requalify(expression: Expr, qualifier: Option<&TableReference>) -> Expr {
     }
 }
 
-fn fail(kind: SqlErrorKind, span: Span) -> datafusion::error::DataFusionError {
+fn fail(kind: SqlErrorKind, span: Span) -> DataFusionError {
     user_error(error_at(kind, span))
 }
 
@@ -178,9 +176,11 @@ fn time_column(
     Err(fail(SqlErrorKind::DatatypeMismatch { message }, argument.span()))
 }
 
-fn interval(argument: &ast::Expr, what: &str, context: &mut dyn RelationPlannerContext) -> Result<i64> {
-    let expression = context.sql_to_expr(argument.clone(), &DFSchema::empty())?;
-    fixed_interval(&expression, what).map_err(|kind| fail(kind, argument.span()))
+fn interval(argument: &ast::Expr) -> Result<i64> {
+    interval_micros(argument).map_err(|error| match position(argument.span()) {
+        Some(position) => user_error(error.at(position)),
+        None => user_error(error),
+    })
 }
 
 fn refuse_window_columns(input: &LogicalPlan, span: Span) -> Result<()> {

@@ -17,4 +17,4 @@ mod pump;
 mod splits;
 
 pub(crate) use lane::SourceLane;
-pub(crate) use pump::{PumpRole, SourcePump, SplitCut};
+pub(crate) use pump::{PumpRole, Reach, SourcePump, SplitCut};

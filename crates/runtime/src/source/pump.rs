@@ -75,6 +75,18 @@ pub(crate) struct SplitCut {
     raises: Vec<Raise>,
 }
 
+/// What a split has to be read up to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SplitReach {
+    number: i64,
+    end: i64,
+    /// Looks that had found nothing when this was asked.
+    misses: u64,
+}
+
+/// What a source has to be read up to.
+pub(crate) type Reach = Vec<SplitReach>;
+
 /// One reader of a source.
 pub(crate) struct SourcePump {
     spec: Arc<SourceSpec>,
@@ -191,9 +203,11 @@ impl SourcePump {
         Ok(())
     }
 
-    /// Whether the splits have been listed: then a new follower has to read what was before it.
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.state.lock().is_pinned
+    /// Whether rows have passed (or may at any moment): then a new follower has to read what was
+    /// before it.
+    pub(crate) fn has_begun(&self) -> bool {
+        let state = self.state.lock();
+        state.is_active || state.splits.iter().any(|split| split.position != split.split.start)
     }
 
     fn number(&self, index: usize) -> i64 {
@@ -260,8 +274,7 @@ impl SourcePump {
     pub(crate) fn idle_at(&self) -> Option<i64> {
         let timeout = self.spec.idle_timeout?;
         let state = self.state.lock();
-        let waiting =
-            state.splits.iter().filter(|split| split.status == SplitStatus::Pending && !split.is_idle);
+        let waiting = state.splits.iter().filter(|split| split.is_silent && !split.is_idle);
         waiting.map(|split| split.last_input.saturating_add(timeout)).min().filter(|_| state.is_active)
     }
 
@@ -398,36 +411,39 @@ impl SourcePump {
 
     // ---- FLUSH --------------------------------------------------------------------------------
 
-    /// How far every split reaches now: name and position. A split of unknown end reaches as far
-    /// as it has been read.
-    pub(crate) fn reach(&self) -> Result<Vec<(String, i64)>> {
-        let state = self.state.lock();
-        if !state.is_active {
-            return Ok(Vec::new());
+    /// How far every split reaches now.
+    pub(crate) fn reach(&self) -> Result<Reach> {
+        if !self.is_active() {
+            return Ok(Reach::default());
         }
-        drop(state);
         let is_bounded = self.spec.source.is_bounded();
         let listed = if is_bounded { Vec::new() } else { self.spec.source.splits()? };
         let state = self.state.lock();
         let reach = state.splits.iter().map(|split| {
             let listed = listed.iter().find(|listed| listed.name == split.split.name);
             let end = match listed {
+                // A split that cannot say (an endless generator) reaches as far as it was read.
                 Some(listed) => listed.end.unwrap_or(split.position),
                 // A bounded split is read to its end, wherever that is.
                 None if is_bounded => split.split.end.unwrap_or(i64::MAX),
                 None => split.position,
             };
-            (split.split.name.clone(), end)
+            SplitReach { number: split.number, end, misses: split.misses }
         });
         Ok(reach.collect())
     }
 
-    /// Whether everything up to `reach` has been claimed.
-    pub(crate) fn has_reached(&self, reach: &[(String, i64)]) -> bool {
+    /// Whether everything up to `reach` has been claimed. A split that ends in the middle of a
+    /// record never gets to its end: a look that found nothing more is enough.
+    pub(crate) fn has_reached(&self, reach: &[SplitReach]) -> bool {
         let state = self.state.lock();
-        reach.iter().all(|(name, end)| {
-            let split = state.splits.iter().find(|split| split.split.name == *name);
-            split.is_none_or(|split| split.position >= *end || split.status == SplitStatus::Ended)
+        reach.iter().all(|target| {
+            let split = state.splits.iter().find(|split| split.number == target.number);
+            split.is_none_or(|split| {
+                split.position >= target.end
+                    || split.status == SplitStatus::Ended
+                    || split.misses > target.misses
+            })
         })
     }
 
@@ -507,10 +523,15 @@ impl SourcePump {
                     state.in_flight += 1;
                     return Ok(Some(claim));
                 }
-                ReadOutcome::Pending => split.status = SplitStatus::Pending,
+                ReadOutcome::Pending => {
+                    split.status = SplitStatus::Pending;
+                    split.misses += 1;
+                    split.is_silent = true;
+                }
                 ReadOutcome::End => {
                     split.reader = None;
                     split.is_dirty = true;
+                    split.is_silent = false;
                     split.status = match (self.role, split.limit) {
                         (PumpRole::Backfill, Some(_)) => SplitStatus::AtLimit,
                         (PumpRole::Backfill, None) | (PumpRole::Shared, _) => SplitStatus::Ended,
@@ -549,6 +570,9 @@ impl SourcePump {
         let waiting = waiting.map(|idx| split.waiting.swap_remove(idx).1);
         state.in_flight -= 1;
         self.seal_if_done(&mut state);
+        if self.role == PumpRole::Backfill && state.in_flight == 0 && state.is_at_limits() {
+            self.events.caught_up();
+        }
         drop(state);
         if let Some(lane) = waiting {
             self.wake_lane(lane);
@@ -603,6 +627,7 @@ impl SplitState {
         if std::mem::take(&mut self.is_idle) && source_watermark != Watermark::MIN {
             self.raises.push(Raise { position: chunk.start, watermark: source_watermark.0 });
         }
+        self.is_silent = false;
         self.position = chunk.end;
         self.claimed += 1;
         self.last_input = now;
@@ -653,8 +678,7 @@ impl PumpState {
     fn update_idle(&mut self, timeout: Option<i64>, now: i64) {
         let Some(timeout) = timeout else { return };
         for split in &mut self.splits {
-            split.is_idle |=
-                split.status == SplitStatus::Pending && now.saturating_sub(split.last_input) >= timeout;
+            split.is_idle |= split.is_silent && now.saturating_sub(split.last_input) >= timeout;
         }
     }
 

@@ -63,6 +63,10 @@ pub(crate) struct SplitState {
     /// Lanes that wait to stamp the chunk of that order.
     pub(crate) waiting: Vec<(u64, usize)>,
     pub(crate) raises: Vec<Raise>,
+    /// How often a look found nothing more for now.
+    pub(crate) misses: u64,
+    /// Whether the last look found nothing.
+    pub(crate) is_silent: bool,
     /// Wall time of the last chunk.
     pub(crate) last_input: i64,
     pub(crate) is_idle: bool,
@@ -84,6 +88,8 @@ impl SplitState {
             watermark: Watermark::MIN.0,
             waiting: Vec::new(),
             raises: Vec::new(),
+            misses: 0,
+            is_silent: false,
             last_input: now,
             is_idle: false,
             is_dirty: true,

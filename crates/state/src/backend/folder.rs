@@ -100,7 +100,9 @@ impl Folder {
         match found {
             Some(FORMAT) => Ok(is_new),
             Some(found) => Err(StateError::Version { what: "the data folder", found, known: FORMAT }),
-            None => Err(StateError::damaged(&path, "it does not name a format; restore the whole data folder")),
+            None => {
+                Err(StateError::damaged(&path, "it does not name a format; restore the whole data folder"))
+            }
         }
     }
 

@@ -92,6 +92,20 @@ impl StateBackend for MemoryBackend {
         Box::new(entries.map(|(key, value)| Ok((key[1..].into(), value))))
     }
 
+    fn scan_state_prefix(
+        &self,
+        table: TableId,
+        group: u8,
+        prefix: &[u8],
+    ) -> Box<dyn Iterator<Item = Result<Entry>> + Send> {
+        let Some(table) = self.current.read().state.get(&table).cloned() else {
+            return Box::new(std::iter::empty());
+        };
+        let start = [&[group], prefix].concat();
+        let entries = table.scan(Some(&start), prefix_end(&start).as_deref());
+        Box::new(entries.map(|(key, value)| Ok((key[1..].into(), value))))
+    }
+
     fn memory(&self) -> usize {
         let current = Arc::clone(&self.current.read());
         let tables = current.state.values().chain(current.views.values());
@@ -101,7 +115,7 @@ impl StateBackend for MemoryBackend {
 
 impl MemorySnapshot {
     fn apply(&mut self, writes: CheckpointWrites) -> Result<()> {
-        if writes.epoch < self.epoch {
+        if writes.epoch <= self.epoch {
             let (now, then) = (writes.epoch, self.epoch);
             return Err(StateError::Internal(format!("checkpoint {now} after checkpoint {then}")));
         }

@@ -20,8 +20,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rocksdb::{DB, DBRecoveryMode};
+use parking_lot::Mutex;
+use rocksdb::{DB, DBRecoveryMode, InfoLogger, LogLevel};
 use tracing::warn;
 
 use super::rocks::{ChainEntry, DatabaseOptions, Family, fault_of, read_chain};
@@ -45,6 +47,9 @@ pub(super) struct Verified {
 /// afterwards; when the database is refused, it becomes `evidence` (the first one is kept).
 pub(super) fn verify(database: &Path, links: &Path, evidence: &Path, fenced: Epoch) -> Result<Verified> {
     file::remove_folder_if_there(links)?;
+    if !database.is_dir() {
+        return Err(StateError::damaged(database, format!("it is missing; {ADVICE}")));
+    }
     link_files(database, links)?;
     let verdict = judge_links(links, fenced);
     if verdict.is_err() && !evidence.exists() {
@@ -65,7 +70,7 @@ fn judge_links(links: &Path, fenced: Epoch) -> Result<Verified, Refusal> {
         Err(refusal) => refusal,
     };
     // Only `RocksDB`'s own refusal may turn out to be a torn last write.
-    if matches!(refusal, Refusal::RocksDb(_)) {
+    if matches!(refusal, Refusal::RocksDb { .. }) {
         let up_to_fault = DBRecoveryMode::PointInTime;
         if let Ok(last) = open_and_judge(links, up_to_fault, fenced) {
             warn!(reason = %refusal.reason(), "the last write to the log was cut short and had not been acknowledged");
@@ -78,8 +83,8 @@ fn judge_links(links: &Path, fenced: Epoch) -> Result<Verified, Refusal> {
 /// Why a database is refused.
 #[derive(Debug)]
 enum Refusal {
-    /// `RocksDB` noticed.
-    RocksDb(rocksdb::Error),
+    /// `RocksDB` noticed, and perhaps said in which file.
+    RocksDb { reason: String, file: Option<String> },
     /// Commits are missing that were flushed once, or that only one family lost.
     Missing(String),
     /// The last commits are missing.
@@ -89,36 +94,47 @@ enum Refusal {
 }
 
 impl Refusal {
+    fn rocksdb(error: &rocksdb::Error, diary: &Diary) -> Self {
+        let reason = error.to_string();
+        let file = file_named_in(&reason).or_else(|| diary.log_dropped());
+        Self::RocksDb { reason, file }
+    }
+
     fn reason(&self) -> &str {
         match self {
-            Self::RocksDb(error) => error.as_ref(),
-            Self::Missing(reason) | Self::Short(reason) | Self::OldFence(reason) => reason,
+            Self::RocksDb { reason, .. }
+            | Self::Missing(reason)
+            | Self::Short(reason)
+            | Self::OldFence(reason) => reason,
         }
     }
 
     /// The file to look at first.
     fn file(&self, database: &Path) -> PathBuf {
-        let named = match self {
-            Self::RocksDb(error) => file_named_in(error.as_ref(), database),
-            Self::Missing(_) => current_manifest(database),
+        let found = match self {
+            Self::RocksDb { file: Some(file), .. } => Some(database.join(file)),
+            Self::RocksDb { file: None, .. } | Self::Missing(_) => current_manifest(database),
             Self::Short(_) => newest_log(database),
             Self::OldFence(_) => database.parent().map(|folder| folder.join("fence")),
         };
-        named.unwrap_or_else(|| database.to_path_buf())
+        found.unwrap_or_else(|| database.join("CURRENT"))
     }
 }
 
 fn open_and_judge(links: &Path, recovery: DBRecoveryMode, fenced: Epoch) -> Result<ChainEntry, Refusal> {
-    let options = DatabaseOptions::new(MEMORY, recovery);
+    let diary = Diary::default();
+    let refused = |error| Refusal::rocksdb(&error, &diary);
+    let mut options = DatabaseOptions::new(MEMORY, recovery);
+    options.database.set_info_logger(diary.logger());
     let db = DB::open_cf_descriptors_read_only(&options.database, links, options.families(), false)
-        .map_err(Refusal::RocksDb)?;
+        .map_err(refused)?;
     let mut chains = Vec::new();
     for family in Family::ALL {
         let name = family.name();
         let Some(handle) = db.cf_handle(name) else {
             return Err(Refusal::Missing(format!("column family {name} is missing")));
         };
-        chains.push((name, read_chain(&db, handle).map_err(Refusal::RocksDb)?));
+        chains.push((name, read_chain(&db, handle).map_err(refused)?));
     }
     judge(&chains, fenced)
 }
@@ -138,7 +154,9 @@ fn judge(chains: &[(&str, Vec<ChainEntry>)], fenced: Epoch) -> Result<ChainEntry
     };
     if shortest != last {
         let (at, up_to) = (shortest.epoch, last.epoch);
-        return Err(Refusal::Missing(format!("column family {first} ends at epoch {at}, {other} at epoch {up_to}")));
+        return Err(Refusal::Missing(format!(
+            "column family {first} ends at epoch {at}, {other} at epoch {up_to}"
+        )));
     }
     let before = chains.iter().find_map(|(_, chain)| chain.iter().nth_back(1)).copied().unwrap_or_default();
     let end = last.epoch;
@@ -147,7 +165,9 @@ fn judge(chains: &[(&str, Vec<ChainEntry>)], fenced: Epoch) -> Result<ChainEntry
     } else if end < fenced {
         Err(Refusal::Short(format!("the database ends at epoch {end}, but epoch {fenced} was completed")))
     } else {
-        Err(Refusal::OldFence(format!("it says that epoch {fenced} is the last one, but the database ends at epoch {end}")))
+        Err(Refusal::OldFence(format!(
+            "it says that epoch {fenced} is the last one, but the database ends at epoch {end}"
+        )))
     }
 }
 
@@ -171,23 +191,46 @@ fn link_files(database: &Path, links: &Path) -> Result<()> {
 fn file_names(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).map_err(StateError::io("read", folder))?;
     let name = |entry: std::io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
-    let mut names = entries.map(name).collect::<std::io::Result<Vec<_>>>().map_err(StateError::io("read", folder))?;
+    let mut names =
+        entries.map(name).collect::<std::io::Result<Vec<_>>>().map_err(StateError::io("read", folder))?;
     names.sort();
     Ok(names)
 }
 
-/// The first file of the database that a message of `RocksDB` names.
-fn file_named_in(message: &str, database: &Path) -> Option<PathBuf> {
+/// The first database file that a message of `RocksDB` names.
+fn file_named_in(message: &str) -> Option<String> {
     let words = message.split(|c: char| !(c.is_ascii_alphanumeric() || "._-/".contains(c)));
-    let names = words.filter_map(|word| word.trim_end_matches('.').rsplit('/').next());
+    let mut names = words.filter_map(|word| word.trim_end_matches('.').rsplit('/').next());
     let is_file = |name: &&str| {
-        name.ends_with(".sst") || name.ends_with(".log") || name.starts_with("MANIFEST-") || *name == "CURRENT"
+        name.ends_with(".sst")
+            || name.ends_with(".log")
+            || name.starts_with("MANIFEST-")
+            || *name == "CURRENT"
     };
-    names.filter(is_file).map(|name| database.join(name)).next().or_else(|| {
-        let of_manifest = ["VersionEdit", "manifest", "MANIFEST"].iter().any(|word| message.contains(word));
-        let of_log = ["log", "WAL", "Log"].iter().any(|word| message.contains(word));
-        if of_manifest { current_manifest(database) } else { of_log.then(|| newest_log(database)).flatten() }
-    })
+    names.find(is_file).map(str::to_owned)
+}
+
+/// What `RocksDB` warns of while it opens. Its errors about logs name no file, its warnings do.
+#[derive(Clone, Default)]
+struct Diary {
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Diary {
+    fn logger(&self) -> InfoLogger {
+        let lines = Arc::clone(&self.lines);
+        InfoLogger::new_callback_logger(LogLevel::Warn, move |_, line| lines.lock().push(line.to_owned()))
+    }
+
+    /// The log of which a part was to be dropped.
+    fn log_dropped(&self) -> Option<String> {
+        self.lines
+            .lock()
+            .iter()
+            .rev()
+            .filter(|line| line.contains(": dropping "))
+            .find_map(|line| file_named_in(line))
+    }
 }
 
 fn current_manifest(database: &Path) -> Option<PathBuf> {
@@ -242,12 +285,11 @@ mod tests {
 
     #[test]
     fn the_file_in_a_message_is_found() {
-        let database = Path::new("/data/rocksdb");
-        let named = |message| file_named_in(message, database);
-        let sst = "Corruption: block checksum mismatch: stored = 1, computed = 2  in /data/verify/000012.sst offset 0 size 31";
-        assert_eq!(named(sst), Some(database.join("000012.sst")));
+        let sst =
+            "Corruption: block checksum mismatch: stored = 1  in /data/verify/000012.sst offset 0 size 31";
+        assert_eq!(file_named_in(sst).as_deref(), Some("000012.sst"));
         let wal = "Corruption: Missing WAL with log number: 8 in /data/verify/000008.log.";
-        assert_eq!(named(wal), Some(database.join("000008.log")));
-        assert_eq!(named("IO error: no space left"), None);
+        assert_eq!(file_named_in(wal).as_deref(), Some("000008.log"));
+        assert_eq!(file_named_in("IO error: no space left"), None);
     }
 }

@@ -82,7 +82,8 @@ impl SegmentLog {
         let Some(last) = end.segments.last() else {
             return Err(StateError::Internal("an inbox without segments was opened".to_owned()));
         };
-        let file = File::options().append(true).open(&last.path).map_err(StateError::io("open", &last.path))?;
+        let file =
+            File::options().append(true).open(&last.path).map_err(StateError::io("open", &last.path))?;
         // The sync makes records durable that were whole but perhaps only in the page cache; only
         // then may the fence count them.
         file.set_len(end.length).and_then(|()| file.sync_all()).map_err(StateError::io("cut", &last.path))?;
@@ -130,7 +131,9 @@ impl SegmentLog {
             let (first, checksum_before) = (group.durable + 1, group.durable_checksum);
             group.is_writing = true;
             drop(group);
-            let result = self.write_group(&frames, first, checksum_before).and_then(|()| self.fence.advance_inbox(last));
+            let result = self
+                .write_group(&frames, first, checksum_before)
+                .and_then(|()| self.fence.advance_inbox(last));
             group = self.group.lock();
             group.is_writing = false;
             match &result {
@@ -174,7 +177,8 @@ impl SegmentLog {
     /// Deletes the segments, all but the last, that hold nothing behind `sequence`.
     pub(super) fn truncate(&self, sequence: u64) -> Result<()> {
         let mut tail = self.tail.lock();
-        let gone = tail.segments.windows(2).take_while(|pair| pair[1].first <= sequence.saturating_add(1)).count();
+        let gone =
+            tail.segments.windows(2).take_while(|pair| pair[1].first <= sequence.saturating_add(1)).count();
         if gone == 0 {
             return Ok(());
         }
@@ -252,7 +256,8 @@ mod tests {
         }
 
         fn segments(&self) -> Vec<PathBuf> {
-            let mut paths: Vec<_> = fs::read_dir(self.inbox()).unwrap().map(|entry| entry.unwrap().path()).collect();
+            let mut paths: Vec<_> =
+                fs::read_dir(self.inbox()).unwrap().map(|entry| entry.unwrap().path()).collect();
             paths.sort();
             paths
         }
@@ -288,7 +293,10 @@ mod tests {
         for round in 0..3 {
             let log = fixture.open(40);
             for record in 0..4 {
-                assert_eq!(log.append(format!("{round}.{record}").as_bytes()).unwrap(), round * 4 + record + 1);
+                assert_eq!(
+                    log.append(format!("{round}.{record}").as_bytes()).unwrap(),
+                    round * 4 + record + 1
+                );
             }
         }
         assert!(fixture.segments().len() > 3);
@@ -307,7 +315,10 @@ mod tests {
         let mut sequences: Vec<(u64, String)> = std::thread::scope(|scope| {
             let append_all = |thread: usize| {
                 start.wait();
-                (0..50).map(|idx| format!("{thread}/{idx}")).map(|text| (log.append(text.as_bytes()).unwrap(), text)).collect()
+                (0..50)
+                    .map(|idx| format!("{thread}/{idx}"))
+                    .map(|text| (log.append(text.as_bytes()).unwrap(), text))
+                    .collect()
             };
             let threads: Vec<_> = (0..8).map(|thread| scope.spawn(move || append_all(thread))).collect();
             threads.into_iter().flat_map(|thread| -> Vec<_> { thread.join().unwrap() }).collect()

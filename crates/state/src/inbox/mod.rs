@@ -115,7 +115,8 @@ impl Inbox {
                 apply(sequence, record::decode_record(payload, schema_of)?)
             }),
             Log::Memory(log) => {
-                let records: Vec<_> = log.lock().records.iter().filter(|(at, _)| *at > after).cloned().collect();
+                let records: Vec<_> =
+                    log.lock().records.iter().filter(|(at, _)| *at > after).cloned().collect();
                 records.into_iter().try_for_each(|(sequence, mut record)| {
                     record.changes.retain(|change| schema_of(change.job).is_some());
                     apply(sequence, record)

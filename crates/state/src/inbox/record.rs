@@ -42,11 +42,18 @@ pub(super) fn encode_record(record: &InboxRecord) -> Result<Vec<u8>> {
 }
 
 /// The inverse of [`encode_record`]; changes of tables without schema are skipped.
-pub(super) fn decode_record(bytes: &[u8], schema_of: &dyn Fn(u32) -> Option<SchemaRef>) -> Result<InboxRecord> {
+pub(super) fn decode_record(
+    bytes: &[u8],
+    schema_of: &dyn Fn(u32) -> Option<SchemaRef>,
+) -> Result<InboxRecord> {
     let mut input = Input(bytes);
     let [version] = input.array()?;
     if version != VERSION {
-        return Err(StateError::Version { what: "inbox record", found: version.into(), known: VERSION.into() });
+        return Err(StateError::Version {
+            what: "inbox record",
+            found: version.into(),
+            known: VERSION.into(),
+        });
     }
     let count = input.length()?;
     let mut changes = Vec::new();
@@ -86,7 +93,9 @@ fn decode_change(job: u32, body: &[u8], schema: SchemaRef) -> Result<InboxChange
     let columns = input.length()?;
     if columns != schema.fields().len() {
         let expected = schema.fields().len();
-        return Err(StateError::Encoding(format!("inbox row of job {job} has {columns} columns instead of {expected}")));
+        return Err(StateError::Encoding(format!(
+            "inbox row of job {job} has {columns} columns instead of {expected}"
+        )));
     }
     let diffs = match input.array()? {
         [ALL_INSERTED] => Int64Array::from_value(1, rows),
@@ -169,7 +178,8 @@ mod tests {
 
     fn change(job: u32, diffs: &[i64]) -> InboxChange {
         let ids: Vec<i32> = (0..diffs.len() as i32).collect();
-        let names: Vec<Option<String>> = ids.iter().map(|id| (id % 2 == 0).then(|| format!("name {id}"))).collect();
+        let names: Vec<Option<String>> =
+            ids.iter().map(|id| (id % 2 == 0).then(|| format!("name {id}"))).collect();
         let rows = RecordBatch::try_from_iter_with_nullable([
             ("id", Arc::new(Int32Array::from(ids)) as ArrayRef, true),
             ("name", Arc::new(StringViewArray::from_iter(names)) as ArrayRef, true),
@@ -184,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_as_it_went() {
-        let record = InboxRecord { changes: vec![change(7, &[1, 1, 1]), change(9, &[1, -1]), change(7, &[])] };
+        let record =
+            InboxRecord { changes: vec![change(7, &[1, 1, 1]), change(9, &[1, -1]), change(7, &[])] };
         let schema = record.changes[0].rows.schema();
         let bytes = encode_record(&record).unwrap();
         let decoded = decode_record(&bytes, &|_| Some(Arc::clone(&schema))).unwrap();
@@ -217,6 +228,9 @@ mod tests {
 
     #[test]
     fn an_unknown_version_is_refused() {
-        assert!(matches!(decode_record(&[9, 0, 0, 0, 0], &|_| None), Err(StateError::Version { found: 9, .. })));
+        assert!(matches!(
+            decode_record(&[9, 0, 0, 0, 0], &|_| None),
+            Err(StateError::Version { found: 9, .. })
+        ));
     }
 }

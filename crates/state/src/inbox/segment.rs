@@ -73,7 +73,8 @@ impl LogEnd {
         for (idx, segment) in segments.iter_mut().enumerate() {
             let is_last = idx + 1 == count;
             if segment.first != sequence + 1 {
-                let reason = format!("the segment with record {} before it is missing; {ADVICE}", sequence + 1);
+                let reason =
+                    format!("the segment with record {} before it is missing; {ADVICE}", sequence + 1);
                 return Err(StateError::damaged(&segment.path, reason));
             }
             let mut reader = SegmentReader::open(segment)?;
@@ -95,7 +96,8 @@ impl LogEnd {
         }
         if sequence < fenced {
             let file = segments.last().map_or(folder, |segment| &segment.path);
-            let reason = format!("it ends at record {sequence}, but record {fenced} was acknowledged; {ADVICE}");
+            let reason =
+                format!("it ends at record {sequence}, but record {fenced} was acknowledged; {ADVICE}");
             return Err(StateError::damaged(file, reason));
         }
         Ok(Self { segments, sequence, checksum: checksum.unwrap_or_default(), length, unfinished })

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use state::{CheckpointWrites, Epoch, KEY_GROUPS, KeyGroupRange, Storage, TableChanges, TableId, TableSchema};
+use state::{
+    CheckpointWrites, Epoch, KEY_GROUPS, KeyGroupRange, Storage, TableChanges, TableId, TableSchema,
+};
 
 use crate::fixture::{
-    STATE, VIEW, changes, decoded, ids, in_memory, keys, on_both_backends, open, puts, rows, run, schema, state_rows, view,
+    STATE, VIEW, changes, decoded, ids, in_memory, keys, on_both_backends, open, puts, rows, run, schema,
+    state_rows, view,
 };
 
 fn commit_state(storage: &Storage, epoch: u64, state: Vec<(TableId, KeyGroupRange, TableChanges)>) {
@@ -33,7 +36,10 @@ fn a_snapshot_keeps_showing_its_commit() {
         assert_eq!((empty.epoch(), first.epoch(), second.epoch()), (Epoch(0), Epoch(4), Epoch(9)));
         assert_eq!((first.inbox_sequence(), second.inbox_sequence()), (1, 5));
         assert_eq!((view(&*empty), empty.meta(b"a").unwrap()), (vec![], None));
-        assert_eq!((view(&*first), first.meta(b"a").unwrap()), (owned(&[(1, "first")]), Some(b"first".to_vec())));
+        assert_eq!(
+            (view(&*first), first.meta(b"a").unwrap()),
+            (owned(&[(1, "first")]), Some(b"first".to_vec()))
+        );
         assert_eq!(view(&*second), owned(&[(1, "second")]));
         assert_eq!(view(&*storage.backend.snapshot()), view(&*second));
     });
@@ -58,9 +64,14 @@ fn an_epoch_that_does_not_grow_is_refused_and_changes_nothing() {
 fn meta_is_scanned_by_prefix_in_key_order() {
     on_both_backends(|storage| {
         let meta = ["b/2", "a", "b/1", "c", "b/3"].map(|key| (key.into(), Some(key.as_bytes().to_vec())));
-        let mut writes = CheckpointWrites { epoch: Epoch(1), meta: meta.into(), ..CheckpointWrites::default() };
+        let mut writes =
+            CheckpointWrites { epoch: Epoch(1), meta: meta.into(), ..CheckpointWrites::default() };
         storage.backend.commit(writes).unwrap();
-        writes = CheckpointWrites { epoch: Epoch(2), meta: vec![(b"b/2".to_vec(), None)], ..CheckpointWrites::default() };
+        writes = CheckpointWrites {
+            epoch: Epoch(2),
+            meta: vec![(b"b/2".to_vec(), None)],
+            ..CheckpointWrites::default()
+        };
         let snapshot = storage.backend.commit(writes).unwrap();
         let names = |prefix: &[u8]| -> Vec<String> {
             let entries = snapshot.scan_meta(prefix).unwrap();
@@ -75,7 +86,10 @@ fn meta_is_scanned_by_prefix_in_key_order() {
 #[test]
 fn view_rows_are_read_by_key_in_the_order_asked() {
     on_both_backends(|storage| {
-        let views = vec![(VIEW, run(&[(-5, "a"), (1, "b"), (300, "c")])), (TableId(VIEW.0 + 1), run(&[(2, "other")]))];
+        let views = vec![
+            (VIEW, run(&[(-5, "a"), (1, "b"), (300, "c")])),
+            (TableId(VIEW.0 + 1), run(&[(2, "other")])),
+        ];
         let writes = CheckpointWrites { epoch: Epoch(1), views, ..CheckpointWrites::default() };
         let snapshot = storage.backend.commit(writes).unwrap();
         let found = snapshot.get_view(VIEW, &keys(&[300, 2, -5, 300])).unwrap();
@@ -125,8 +139,12 @@ fn state_is_read_by_key_group_and_key() {
         let mut seen = 0;
         for group in 0..KEY_GROUPS {
             let range = KeyGroupRange { start: group, end: group + 1 };
-            let of_group: Vec<i64> = decoded(storage.backend.scan_state(STATE, range, None)).into_iter().map(|(id, _)| id).collect();
-            let expected: Vec<i64> = all.iter().copied().filter(|id| u16::from(groups[*id as usize]) == group).collect();
+            let of_group: Vec<i64> = decoded(storage.backend.scan_state(STATE, range, None))
+                .into_iter()
+                .map(|(id, _)| id)
+                .collect();
+            let expected: Vec<i64> =
+                all.iter().copied().filter(|id| u16::from(groups[*id as usize]) == group).collect();
             assert_eq!(of_group, expected);
             seen += of_group.len();
         }
@@ -156,7 +174,8 @@ fn a_closed_window_is_deleted_in_the_owned_groups_only() {
         let closed = TableChanges { delete_up_to: Some(ids(&[699])), puts: vec![rows(&[])], ..changes() };
         commit_state(storage, 2, vec![(STATE, half, closed)]);
         let groups = schema().key_groups(&[ids(&(0..1_000).collect::<Vec<_>>())], 1_000).unwrap();
-        let expected: Vec<i64> = (0..1_000).filter(|id| *id > 699 || !half.contains(groups[*id as usize])).collect();
+        let expected: Vec<i64> =
+            (0..1_000).filter(|id| *id > 699 || !half.contains(groups[*id as usize])).collect();
         let found: Vec<i64> = state_rows(storage, STATE).into_iter().map(|(id, _)| id).collect();
         assert_eq!(found, expected);
     });
@@ -165,10 +184,18 @@ fn a_closed_window_is_deleted_in_the_owned_groups_only() {
 #[test]
 fn a_bound_applies_before_the_puts_of_its_hand_over_and_after_those_before() {
     on_both_backends(|storage| {
-        commit_state(storage, 1, vec![(STATE, KeyGroupRange::ALL, puts(&[(1, "old"), (2, "old"), (9, "old")]))]);
+        commit_state(
+            storage,
+            1,
+            vec![(STATE, KeyGroupRange::ALL, puts(&[(1, "old"), (2, "old"), (9, "old")]))],
+        );
         let earlier = puts(&[(3, "earlier hand-over")]);
         let closed = TableChanges { delete_up_to: Some(ids(&[5])), ..puts(&[(2, "late put")]) };
-        commit_state(storage, 2, vec![(STATE, KeyGroupRange::ALL, earlier), (STATE, KeyGroupRange::ALL, closed)]);
+        commit_state(
+            storage,
+            2,
+            vec![(STATE, KeyGroupRange::ALL, earlier), (STATE, KeyGroupRange::ALL, closed)],
+        );
         assert_eq!(state_rows(storage, STATE), owned(&[(2, "late put"), (9, "old")]));
     });
 }
@@ -191,10 +218,12 @@ fn deletes_and_later_hand_overs_of_a_table_win() {
 fn a_table_without_key_has_one_row() {
     on_both_backends(|storage| {
         let single = Arc::new(TableSchema { columns: Arc::clone(&schema().columns), key_len: 0 });
-        let put = |text| TableChanges { schema: Arc::clone(&single), puts: vec![rows(&[(5, text)])], ..changes() };
+        let put =
+            |text| TableChanges { schema: Arc::clone(&single), puts: vec![rows(&[(5, text)])], ..changes() };
         commit_state(storage, 1, vec![(STATE, KeyGroupRange::ALL, put("first"))]);
         commit_state(storage, 2, vec![(STATE, KeyGroupRange::ALL, put("second"))]);
-        let entries: Vec<_> = storage.backend.scan_state(STATE, KeyGroupRange::ALL, None).map(Result::unwrap).collect();
+        let entries: Vec<_> =
+            storage.backend.scan_state(STATE, KeyGroupRange::ALL, None).map(Result::unwrap).collect();
         assert_eq!(entries.len(), 1);
         assert!(entries[0].0.is_empty());
     });
@@ -211,7 +240,8 @@ fn a_dropped_table_is_empty_and_its_neighbours_are_not() {
             ..CheckpointWrites::default()
         };
         let before = storage.backend.commit(writes).unwrap();
-        let writes = CheckpointWrites { epoch: Epoch(2), dropped_tables: vec![STATE], ..CheckpointWrites::default() };
+        let writes =
+            CheckpointWrites { epoch: Epoch(2), dropped_tables: vec![STATE], ..CheckpointWrites::default() };
         let after = storage.backend.commit(writes).unwrap();
         for (table, rows) in tables.into_iter().zip([1, 0, 1]) {
             assert_eq!(decoded(after.scan_view(table, None, None)).len(), rows);
@@ -242,7 +272,10 @@ fn readers_on_other_threads_see_whole_commits() {
                 let text = epoch.to_string();
                 let entries: Vec<(i64, &str)> = (0..20).map(|id| (id, text.as_str())).collect();
                 let views = vec![(VIEW, run(&entries))];
-                storage.backend.commit(CheckpointWrites { epoch: Epoch(epoch), views, ..CheckpointWrites::default() }).unwrap();
+                storage
+                    .backend
+                    .commit(CheckpointWrites { epoch: Epoch(epoch), views, ..CheckpointWrites::default() })
+                    .unwrap();
             }
         });
     }

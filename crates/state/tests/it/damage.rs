@@ -67,7 +67,12 @@ fn length(path: &Path) -> usize {
 
 /// A crash image per case, each damaged in its own way. `damage` gets the folder and the case and
 /// returns false when there are no more cases.
-fn for_each_damage(database: &Database, commits: u64, mut damage: impl FnMut(&Path, usize) -> bool, mut check: impl FnMut(usize, Answer)) {
+fn for_each_damage(
+    database: &Database,
+    commits: u64,
+    mut damage: impl FnMut(&Path, usize) -> bool,
+    mut check: impl FnMut(usize, Answer),
+) {
     for case in 0.. {
         let folder = tempfile::tempdir().unwrap();
         database.crash_image(folder.path());
@@ -102,7 +107,10 @@ fn a_bit_flipped_anywhere_in_the_log_is_refused() {
         is_inside
     };
     for_each_damage(&database, 6, damage, |case, answer| {
-        assert!(matches!(&answer, Answer::Refused(file) if file.ends_with(".log")), "case {case}: {answer:?}");
+        assert!(
+            matches!(&answer, Answer::Refused(file) if file.ends_with(".log")),
+            "case {case}: {answer:?}"
+        );
     });
 }
 
@@ -125,7 +133,10 @@ fn a_log_shortened_anywhere_is_refused() {
         })
     };
     for_each_damage(&database, 6, damage, |case, answer| {
-        assert!(matches!(&answer, Answer::Refused(file) if file.ends_with(".log")), "case {case}: {answer:?}");
+        assert!(
+            matches!(&answer, Answer::Refused(file) if file.ends_with(".log")),
+            "case {case}: {answer:?}"
+        );
     });
 }
 
@@ -191,7 +202,10 @@ fn a_bit_flipped_in_the_manifest_never_loses_rows() {
     let folder = tempfile::tempdir().unwrap();
     let database = database(folder.path(), Size::Large, 3);
     let damage = |image: &Path, case: usize| {
-        let manifest = files(&image.join("rocksdb"), "").into_iter().find(|path| path.to_string_lossy().contains("MANIFEST")).unwrap();
+        let manifest = files(&image.join("rocksdb"), "")
+            .into_iter()
+            .find(|path| path.to_string_lossy().contains("MANIFEST"))
+            .unwrap();
         let at = case * 61;
         let is_inside = at < length(&manifest);
         if is_inside {
@@ -288,11 +302,15 @@ fn a_damaged_table_file_is_never_read_wrongly() {
 fn a_missing_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let database = database(folder.path(), Size::Small, 2);
-    for name in ["CURRENT", "."] {
+    for name in ["rocksdb/CURRENT", "rocksdb"] {
         let image = tempfile::tempdir().unwrap();
         database.crash_image(image.path());
-        let path = image.path().join("rocksdb").join(name);
-        if name == "CURRENT" { fs::remove_file(path).unwrap() } else { fs::remove_dir_all(path).unwrap() }
+        let path = image.path().join(name);
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap()
+        } else {
+            fs::remove_file(path).unwrap()
+        }
         assert!(matches!(answer(image.path(), 2, Size::Small), Answer::Refused(_)));
     }
 }

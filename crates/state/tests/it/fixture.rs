@@ -7,8 +7,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use state::{
-    CheckpointWrites, EncodedKeys, Epoch, KeyGroupRange, Result, Run, Snapshot, Storage, StorageOptions, TableChanges,
-    TableId, TableSchema, decode_keys, decode_rows, encode_keys,
+    CheckpointWrites, EncodedKeys, Epoch, KeyGroupRange, Result, Run, Snapshot, Storage, StorageOptions,
+    TableChanges, TableId, TableSchema, decode_keys, decode_rows, encode_keys,
 };
 
 pub(crate) const STATE: TableId = TableId(7);
@@ -120,7 +120,15 @@ impl Database {
 
     /// A copy of the folder as a crash at this moment would leave it: nothing is closed first.
     pub(crate) fn crash_image(&self, to: &Path) {
-        copy_folder(&self.path, to);
+        // Flushes and compactions go on: only a copy during which no file came, grew or went is
+        // what the disk held at one moment.
+        loop {
+            let before = sizes(&self.path);
+            if try_copy_folder(&self.path, to).is_ok() && sizes(&self.path) == before {
+                return;
+            }
+            fs::remove_dir_all(to).unwrap();
+        }
     }
 
     pub(crate) fn size(&self) -> Size {
@@ -149,27 +157,30 @@ pub(crate) fn fault_of_content(storage: &Storage, commits: u64, size: Size) -> O
     if snapshot.epoch() != epoch_of(commits) {
         return Some(format!("epoch {} instead of {}", snapshot.epoch(), epoch_of(commits)));
     }
-    let meta = snapshot.meta(b"commits").map(|value| value.map(|value| u64::from_be_bytes(value.try_into().unwrap())));
+    let meta = snapshot
+        .meta(b"commits")
+        .map(|value| value.map(|value| u64::from_be_bytes(value.try_into().unwrap())));
     if !matches!(meta, Ok(Some(found)) if found == commits) {
         return Some(format!("meta is {meta:?}"));
     }
-    let entries: Result<Vec<_>> = snapshot.scan_view(VIEW, None, None).collect();
-    match entries {
-        Ok(entries) if decoded(entries.into_iter().map(Ok)) == content(commits, size) => {}
-        Ok(_) => return Some("the view has other rows".to_owned()),
+    let view: Vec<_> = match snapshot.scan_view(VIEW, None, None).collect::<Result<_>>() {
+        Ok(entries) => entries,
         Err(error) => return Some(error.to_string()),
+    };
+    if decoded(view.into_iter().map(Ok)) != content(commits, size) {
+        return Some("the view has other rows".to_owned());
     }
-    let states: Result<Vec<_>> = storage.backend.scan_state(STATE, KeyGroupRange::ALL, None).collect();
-    match states {
-        Ok(entries) => {
-            let mut found = decoded(entries.into_iter().map(Ok));
-            found.sort();
-            let mut expected: Vec<_> = (1..=commits).map(|number| (number as i64, format!("state {number}"))).collect();
-            expected.insert(0, (0, format!("state {commits}")));
-            (found != expected).then(|| "the state has other rows".to_owned())
-        }
-        Err(error) => Some(error.to_string()),
-    }
+    let state: Vec<_> =
+        match storage.backend.scan_state(STATE, KeyGroupRange::ALL, None).collect::<Result<_>>() {
+            Ok(entries) => entries,
+            Err(error) => return Some(error.to_string()),
+        };
+    let mut found = decoded(state.into_iter().map(Ok));
+    found.sort();
+    let mut expected: Vec<_> =
+        (1..=commits).map(|number| (number as i64, format!("state {number}"))).collect();
+    expected.insert(0, (0, format!("state {commits}")));
+    (found != expected).then(|| "the state has other rows".to_owned())
 }
 
 pub(crate) fn open(path: &Path) -> Result<Storage> {
@@ -188,16 +199,31 @@ pub(crate) fn on_both_backends(test: impl Fn(&Storage)) {
 }
 
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
+    try_copy_folder(from, to).unwrap();
+}
+
+fn try_copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
         let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_folder(&entry.path(), &to);
+        if entry.file_type()?.is_dir() {
+            try_copy_folder(&entry.path(), &to)?;
         } else {
-            fs::copy(entry.path(), to).unwrap();
+            fs::copy(entry.path(), to)?;
         }
     }
+    Ok(())
+}
+
+/// Names and sizes of the files of a data folder.
+fn sizes(folder: &Path) -> Vec<(PathBuf, u64)> {
+    let database = files(&folder.join("rocksdb"), "");
+    let sizes = database.into_iter().map(|path| {
+        let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        (path, size)
+    });
+    sizes.collect()
 }
 
 /// Files of a folder with this ending, in the order of their names.

@@ -110,7 +110,11 @@ fn a_damaged_or_shortened_segment_is_refused_by_name() {
         copy_folder(&folder.path().join("live"), &image);
         let segment = files(&image.join("inbox"), ".inbox")[0].clone();
         let mut bytes = fs::read(&segment).unwrap();
-        if case % 2 == 0 { bytes[at] ^= 4 } else { bytes.truncate(at) }
+        if case % 2 == 0 {
+            bytes[at] ^= 4
+        } else {
+            bytes.truncate(at)
+        }
         fs::write(&segment, &bytes).unwrap();
         assert!(matches!(open(&image), Err(StateError::Damaged { file, .. }) if file == segment));
         assert_eq!(fs::read(&segment).unwrap(), bytes, "a refusal changes nothing");
@@ -128,5 +132,7 @@ fn an_inbox_from_before_a_checkpoint_is_refused() {
     storage.backend.commit(writes).unwrap();
     drop(storage);
     copy_folder(&folder.path().join("old"), &folder.path().join("live/inbox"));
-    assert!(matches!(open(&folder.path().join("live")), Err(StateError::Damaged { file, .. }) if file.starts_with(folder.path().join("live/inbox"))));
+    assert!(
+        matches!(open(&folder.path().join("live")), Err(StateError::Damaged { file, .. }) if file.starts_with(folder.path().join("live/inbox")))
+    );
 }

@@ -25,7 +25,11 @@ fn hand_over() -> impl Strategy<Value = HandOver> {
         prop::collection::btree_map(0..400_i64, any::<Option<u8>>(), 0..10),
         prop::collection::btree_map(0..400_i64, any::<Option<u8>>(), 100..300),
     ];
-    (0..SUBTASKS, bound, entries).prop_map(|(subtask, delete_up_to, entries)| HandOver { subtask, delete_up_to, entries })
+    (0..SUBTASKS, bound, entries).prop_map(|(subtask, delete_up_to, entries)| HandOver {
+        subtask,
+        delete_up_to,
+        entries,
+    })
 }
 
 impl HandOver {
@@ -40,11 +44,17 @@ impl HandOver {
 
     fn changes(&self) -> TableChanges {
         let owned = || self.entries.iter().filter(|(id, _)| self.owns(**id));
-        let texts: Vec<(i64, String)> = owned().filter_map(|(id, text)| Some((*id, (*text)?.to_string()))).collect();
+        let texts: Vec<(i64, String)> =
+            owned().filter_map(|(id, text)| Some((*id, (*text)?.to_string()))).collect();
         let texts: Vec<(i64, &str)> = texts.iter().map(|(id, text)| (*id, text.as_str())).collect();
         let deleted: Vec<i64> = owned().filter(|(_, text)| text.is_none()).map(|(id, _)| *id).collect();
         let delete_up_to = self.delete_up_to.map(|bound| ids(&[bound]));
-        TableChanges { puts: vec![rows(&texts)], deletes: vec![vec![ids(&deleted)]], delete_up_to, ..changes() }
+        TableChanges {
+            puts: vec![rows(&texts)],
+            deletes: vec![vec![ids(&deleted)]],
+            delete_up_to,
+            ..changes()
+        }
     }
 
     fn apply(&self, model: &mut BTreeMap<i64, String>) {
@@ -62,13 +72,17 @@ impl HandOver {
 
 fn commit(storage: &Storage, epoch: u64, hand_overs: &[HandOver]) {
     let state = hand_overs.iter().map(|one| (STATE, one.range(), one.changes())).collect();
-    storage.backend.commit(CheckpointWrites { epoch: Epoch(epoch), state, ..CheckpointWrites::default() }).unwrap();
+    storage
+        .backend
+        .commit(CheckpointWrites { epoch: Epoch(epoch), state, ..CheckpointWrites::default() })
+        .unwrap();
 }
 
 fn check(storage: &Storage, model: &BTreeMap<i64, String>) {
     let expected: Vec<(i64, String)> = model.clone().into_iter().collect();
     assert_eq!(state_rows(storage, STATE), expected);
-    let mut up_to: Vec<_> = decoded(storage.backend.scan_state(STATE, KeyGroupRange::ALL, Some(keys(&[200]).get(0))));
+    let mut up_to: Vec<_> =
+        decoded(storage.backend.scan_state(STATE, KeyGroupRange::ALL, Some(keys(&[200]).get(0))));
     up_to.sort();
     assert_eq!(up_to, expected.into_iter().filter(|(id, _)| *id <= 200).collect::<Vec<_>>());
 }

@@ -101,7 +101,9 @@ fn a_lost_format_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     Database::create(folder.path(), Size::Small).commit();
     fs::remove_file(folder.path().join("FORMAT")).unwrap();
-    assert!(matches!(open(folder.path()), Err(StateError::Damaged { file, .. }) if file == folder.path().join("FORMAT")));
+    assert!(
+        matches!(open(folder.path()), Err(StateError::Damaged { file, .. }) if file == folder.path().join("FORMAT"))
+    );
 }
 
 #[test]

@@ -119,7 +119,8 @@ impl<'a> CommitBatch<'a> {
         match keys {
             Some(keys) => keys.iter().for_each(|key| self.batch.delete_cf(self.state, key)),
             None => {
-                let bounds = [&range.start, &range.end].map(|bound| [&table.0.to_be_bytes(), bound.as_slice()].concat());
+                let bounds = [&range.start, &range.end]
+                    .map(|bound| [&table.0.to_be_bytes(), bound.as_slice()].concat());
                 let [start, end] = &bounds;
                 self.batch.delete_range_cf(self.state, start, end);
             }

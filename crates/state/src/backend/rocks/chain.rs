@@ -95,10 +95,13 @@ pub(crate) fn fault_of(chain: &[ChainEntry]) -> Option<String> {
     let last = chain.last()?;
     let first_expected = last.number.saturating_sub(SPAN) + 1;
     let numbers = chain.iter().map(|entry| entry.number);
-    if let Some((expected, found)) = (first_expected..).zip(numbers).find(|(expected, found)| expected != found) {
+    if let Some((expected, found)) =
+        (first_expected..).zip(numbers).find(|(expected, found)| expected != found)
+    {
         return Some(format!("commits {expected} to {} are missing", found.saturating_sub(1)));
     }
-    let (before, after) = chain.iter().zip(&chain[1..]).find(|(before, after)| before.epoch >= after.epoch)?;
+    let (before, after) =
+        chain.iter().zip(&chain[1..]).find(|(before, after)| before.epoch >= after.epoch)?;
     Some(format!("epoch {} follows epoch {}", after.epoch, before.epoch))
 }
 
@@ -113,7 +116,9 @@ mod tests {
     use super::*;
 
     fn chain(numbers: impl Iterator<Item = u64>) -> Vec<ChainEntry> {
-        numbers.map(|number| ChainEntry { number, epoch: Epoch(number * 3), inbox_sequence: number }).collect()
+        numbers
+            .map(|number| ChainEntry { number, epoch: Epoch(number * 3), inbox_sequence: number })
+            .collect()
     }
 
     #[test]
@@ -126,7 +131,10 @@ mod tests {
     #[test]
     fn a_missing_commit_shows_at_either_place() {
         assert_eq!(fault_of(&chain(4..=9)).as_deref(), Some("commits 1 to 3 are missing"));
-        assert_eq!(fault_of(&chain((1..=9).filter(|n| !(5..7).contains(n)))).as_deref(), Some("commits 5 to 6 are missing"));
+        assert_eq!(
+            fault_of(&chain((1..=9).filter(|n| !(5..7).contains(n)))).as_deref(),
+            Some("commits 5 to 6 are missing")
+        );
         assert_eq!(fault_of(&chain(9..=SPAN + 7)).as_deref(), Some("commits 8 to 8 are missing"));
     }
 
@@ -135,6 +143,23 @@ mod tests {
         let mut chain = chain(1..=4);
         chain[2].epoch = Epoch(6);
         assert_eq!(fault_of(&chain).as_deref(), Some("epoch 6 follows epoch 6"));
+    }
+
+    #[test]
+    fn a_family_keeps_one_span_of_commits() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = rocksdb::Options::default();
+        options.create_if_missing(true);
+        let db = DB::open_cf(&options, folder.path(), ["default"]).unwrap();
+        let family = db.cf_handle("default").unwrap();
+        for entry in chain(1..=SPAN + 50) {
+            let mut batch = WriteBatch::default();
+            entry.write(&mut batch, family);
+            db.write(batch).unwrap();
+        }
+        let found = read_chain(&db, family).unwrap();
+        assert_eq!(fault_of(&found), None);
+        assert_eq!(found, chain(51..=SPAN + 50));
     }
 
     #[test]

@@ -145,6 +145,15 @@ impl StateBackend for RocksBackend {
         boxed(self.current().scan_state(table, groups, upper))
     }
 
+    fn scan_state_prefix(
+        &self,
+        table: TableId,
+        group: u8,
+        prefix: &[u8],
+    ) -> Box<dyn Iterator<Item = Result<Entry>> + Send> {
+        boxed(self.current().scan_state_prefix(table, group, prefix))
+    }
+
     fn memory(&self) -> usize {
         self.database.cache.get_usage()
     }

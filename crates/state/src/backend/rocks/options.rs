@@ -8,8 +8,8 @@ use std::num::NonZero;
 use std::thread;
 
 use rocksdb::{
-    BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DBCompressionType, DBRecoveryMode, LogLevel,
-    Options, WriteBufferManager,
+    BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DBCompressionType, DBRecoveryMode,
+    LogLevel, Options, WriteBufferManager,
 };
 
 const MIB: usize = 1 << 20;

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::sync::Arc;
 
 use rocksdb::{
-    Cache, ColumnFamily, DB, DBPinnableSlice, DBRawIteratorWithThreadMode, ReadOptions, SnapshotWithThreadMode,
+    Cache, ColumnFamily, DB, DBPinnableSlice, DBRawIteratorWithThreadMode, ReadOptions,
+    SnapshotWithThreadMode,
 };
 
 use super::chain::{CHAIN_PREFIX, ChainEntry};
@@ -75,7 +76,12 @@ impl RocksSnapshot {
     }
 
     /// Values of a state table by key group and key.
-    pub(super) fn get_state(&self, table: TableId, groups: &[u8], keys: &EncodedKeys) -> Result<Vec<Option<Vec<u8>>>> {
+    pub(super) fn get_state(
+        &self,
+        table: TableId,
+        groups: &[u8],
+        keys: &EncodedKeys,
+    ) -> Result<Vec<Option<Vec<u8>>>> {
         let mut full = keys_with_room(keys, 5);
         for (key, group) in keys.iter().zip(groups) {
             full.bytes.extend_from_slice(&table.0.to_be_bytes());
@@ -87,17 +93,37 @@ impl RocksSnapshot {
     }
 
     /// Entries of some key groups; in each only the keys up to those that start with `upper`.
-    pub(super) fn scan_state(&self, table: TableId, groups: KeyGroupRange, upper: Option<&[u8]>) -> Result<Scan> {
+    pub(super) fn scan_state(
+        &self,
+        table: TableId,
+        groups: KeyGroupRange,
+        upper: Option<&[u8]>,
+    ) -> Result<Scan> {
         let end = [&table.0.to_be_bytes()[..], &[groups.end as u8]].concat();
-        let starts: Vec<_> = (groups.start..groups.end).map(|group| self.group_start(table, group as u8)).collect();
+        let starts: Vec<_> =
+            (groups.start..groups.end).map(|group| self.group_start(table, group as u8)).collect();
         let first = starts.first().unwrap_or(&end).clone();
         let mut scan = self.scan(Family::State, &first, Some(end), 5)?;
         scan.groups = Some(Groups { first: groups.start, starts, upper: upper.and_then(prefix_end) });
         Ok(scan)
     }
 
+    /// Entries of a key group whose keys start with `prefix`.
+    pub(super) fn scan_state_prefix(&self, table: TableId, group: u8, prefix: &[u8]) -> Result<Scan> {
+        let start = [&table.0.to_be_bytes()[..], &[group], prefix].concat();
+        let end = prefix_end(&start);
+        // Below the floor of the group everything is deleted.
+        self.scan(Family::State, &start.max(self.group_start(table, group)), end, 5)
+    }
+
     /// Full keys of a key group before `end` (key group and key); `None`: more than `max`.
-    pub(super) fn state_keys(&self, table: TableId, group: u8, end: &[u8], max: usize) -> Result<Option<Vec<Box<[u8]>>>> {
+    pub(super) fn state_keys(
+        &self,
+        table: TableId,
+        group: u8,
+        end: &[u8],
+        max: usize,
+    ) -> Result<Option<Vec<Box<[u8]>>>> {
         let end = [&table.0.to_be_bytes(), end].concat();
         let start = self.group_start(table, group);
         if start >= end {
