@@ -68,7 +68,9 @@ impl ScalarUDFImpl for Extract {
             let signature = format!("{}({})", self.name(), types.join(", "));
             Err(refuse(SqlErrorKind::UndefinedFunction { signature }))
         };
-        let [_, source] = arg_types else { return undefined() };
+        let [name, source] = arg_types else { return undefined() };
+        // A cast around the name would hide from the planner that it is a constant.
+        let name = if name.is_string() { name.clone() } else { DataType::Utf8View };
         let source = match source {
             DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
             DataType::Date32 | DataType::Date64 => DataType::Date32,
@@ -76,7 +78,7 @@ impl ScalarUDFImpl for Extract {
             DataType::Interval(_) | DataType::Duration(_) => DataType::Interval(IntervalUnit::MonthDayNano),
             _ => return undefined(),
         };
-        Ok(vec![DataType::Utf8View, source])
+        Ok(vec![name, source])
     }
 
     fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
