@@ -3,6 +3,8 @@
 //! Values are put into the tree before planning, so that a prepared statement is planned with what
 //! it is about: constants fold, keys are looked up.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
+
 use std::ops::ControlFlow;
 
 use arrow::array::{Array, ArrayRef, AsArray};

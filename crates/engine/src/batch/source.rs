@@ -3,6 +3,7 @@
 //! The partitions of the scan share the source's splits: whichever is free takes the next chunk of
 //! the split at hand, so one large file keeps all cores decoding.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -78,7 +79,7 @@ impl TableProvider for SourceTable {
             columns,
             event_time,
             schema: Arc::clone(&schema),
-            queue: Mutex::new(None),
+            executions: Mutex::default(),
         };
         Ok(Arc::new(ScanExec::new(Arc::new(scan), schema, self.partitions)))
     }
@@ -92,8 +93,7 @@ struct SourceScan {
     /// Rows without an event time are no rows of the source (semantics 7).
     event_time: Option<usize>,
     schema: SchemaRef,
-    /// Shared by the partitions of one execution.
-    queue: Mutex<Option<Arc<Mutex<ChunkQueue>>>>,
+    executions: Mutex<Executions>,
 }
 
 impl fmt::Debug for SourceScan {
@@ -103,11 +103,12 @@ impl fmt::Debug for SourceScan {
 }
 
 impl Scan for SourceScan {
-    fn batches(&self, _: usize) -> Result<Batches> {
-        let queue = Arc::clone(self.queue.lock().get_or_insert_with(|| {
-            let splits = self.splits.clone().into_iter();
-            Arc::new(Mutex::new(ChunkQueue { spec: Arc::clone(&self.spec), splits, reader: None }))
-        }));
+    fn batches(&self, partition: usize) -> Result<Batches> {
+        let queue = self.executions.lock().queue(partition, || ChunkQueue {
+            spec: Arc::clone(&self.spec),
+            splits: self.splits.clone().into_iter(),
+            reader: None,
+        });
         let rows = Rows {
             queue,
             decoder: Arc::clone(&self.decoder),
@@ -126,6 +127,26 @@ impl Scan for SourceScan {
             columns.join(", "),
             self.splits.len()
         )
+    }
+}
+
+/// The queues of a plan that may be executed more than once: the n-th execution of each partition
+/// takes part in the n-th queue.
+#[derive(Default)]
+struct Executions {
+    queues: Vec<Arc<Mutex<ChunkQueue>>>,
+    /// How often each partition has been executed.
+    counts: HashMap<usize, usize>,
+}
+
+impl Executions {
+    fn queue(&mut self, partition: usize, make: impl FnOnce() -> ChunkQueue) -> Arc<Mutex<ChunkQueue>> {
+        let count = self.counts.entry(partition).or_insert(0);
+        if *count == self.queues.len() {
+            self.queues.push(Arc::new(Mutex::new(make())));
+        }
+        *count += 1;
+        Arc::clone(&self.queues[*count - 1])
     }
 }
 

@@ -111,6 +111,7 @@ struct Heading<'a> {
 }
 
 impl<'a> Heading<'a> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "every other statement creates nothing")]
     fn of(statement: &'a Statement) -> Option<Self> {
         Some(match statement {
             Statement::CreateSource(create) => {
@@ -157,11 +158,11 @@ fn side_relations(relation: &Relation, planned: &PlannedRelation, catalog: &mut 
     let Some(graph) = &planned.graph else { return Vec::new() };
     let mut kinds = Vec::new();
     if graph.side_tables.late.is_some() {
-        kinds.push((SideKind::Late, "late", SideTables::late_schema().columns.clone()));
+        kinds.push((SideKind::Late, "late", Arc::clone(&SideTables::late_schema().columns)));
     }
     // The rows of a table are checked before they get in.
     if planned.job != JobKind::Table {
-        kinds.push((SideKind::Errors, "errors", SideTables::errors_schema().columns.clone()));
+        kinds.push((SideKind::Errors, "errors", Arc::clone(&SideTables::errors_schema().columns)));
     }
     kinds
         .into_iter()

@@ -181,10 +181,10 @@ pub(super) fn template(table: &str, alias: &str) -> Result<Query, SqlError> {
 }
 
 pub(super) fn select_mut(query: &mut Query) -> Result<&mut Select, SqlError> {
-    match query.body.as_mut() {
-        SetExpr::Select(select) => Ok(select),
-        _ => Err(SqlErrorKind::internal("a template without SELECT").into()),
-    }
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return Err(SqlErrorKind::internal("a template without SELECT").into());
+    };
+    Ok(select)
 }
 
 /// A column of the table named `alias`.

@@ -19,6 +19,7 @@ pub(super) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("QUERY PLAN", DataType::Utf8View, false)]))
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "every other statement has no plan")]
 pub(super) async fn run(
     session: &mut Session,
     statement: &Statement,

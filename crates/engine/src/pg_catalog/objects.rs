@@ -135,9 +135,12 @@ pub(crate) fn quote_identifier(name: &str) -> String {
 /// The query of a view.
 pub(crate) fn view_definition(relation: &Relation) -> Option<String> {
     let parsed = sql::parse(&relation.definition).ok()?;
-    match &parsed.first()?.statement {
-        sql::Statement::CreateView(view) => Some(format!(" {};", view.query_text)),
-        sql::Statement::CreateMaterializedView(view) => Some(format!(" {};", view.query_text)),
-        _ => None,
+    let statement = &parsed.first()?.statement;
+    if let sql::Statement::CreateView(view) = statement {
+        return Some(format!(" {};", view.query_text));
     }
+    if let sql::Statement::CreateMaterializedView(view) = statement {
+        return Some(format!(" {};", view.query_text));
+    }
+    None
 }

@@ -6,6 +6,8 @@ mod dml;
 mod prepared;
 mod psql;
 mod queries;
+mod restart;
 mod settings;
+mod sources;
 mod transactions;
 mod views;
