@@ -93,7 +93,7 @@ impl RocksBackend {
         synced.set_sync(true);
         self.database.db.write_opt(batch, &synced)?;
         self.fence.advance_epoch(commit.epoch)?;
-        if commit.number % FLUSH_INTERVAL == 0 {
+        if commit.number.is_multiple_of(FLUSH_INTERVAL) {
             self.flush()?;
         }
         Ok(())
