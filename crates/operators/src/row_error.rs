@@ -2,7 +2,8 @@
 //!
 //! | error | SQLSTATE |
 //! |---|---|
-//! | a [`RowError`] inside `External` (our own functions) | its own |
+//! | a [`RowError`] inside `External` | its own |
+//! | an error whose text begins with its code, `[22003] bigint out of range` (functions of `sql`) | its own |
 //! | division by zero | 22012 |
 //! | overflow, value out of range of a type | 22003 |
 //! | text that is no date, time or timestamp | 22007 |
@@ -26,6 +27,9 @@ pub fn row_error_of(error: &DataFusionError) -> RowError {
         if let Some(own) = error.downcast_ref::<RowError>() {
             return own.clone();
         }
+        if let Some(own) = of_coded_text(&error.to_string()) {
+            return own;
+        }
         if let Some(arrow) = error.downcast_ref::<ArrowError>() {
             found = of_arrow(arrow).or(found);
         } else if let Some(DataFusionError::Execution(message)) = error.downcast_ref() {
@@ -38,6 +42,19 @@ pub fn row_error_of(error: &DataFusionError) -> RowError {
 
 fn row_error(sqlstate: &'static str, message: impl Into<String>) -> RowError {
     RowError { sqlstate, message: message.into() }
+}
+
+/// Codes that functions give to their errors.
+const SQLSTATES: &[&str] = &[
+    "0A000", "22000", "22001", "22003", "22007", "22008", "22011", "22012", "22018", "2201B", "2201E", "2201F", "2201G",
+    "22021", "22023", "22025", "22P02", "22P03",
+];
+
+/// `sql` may not be named here, so the text of its `EvaluationError` carries the code.
+fn of_coded_text(text: &str) -> Option<RowError> {
+    let (code, message) = text.strip_prefix('[')?.split_once("] ")?;
+    let sqlstate = SQLSTATES.iter().copied().find(|known| *known == code)?;
+    Some(row_error(sqlstate, message))
 }
 
 fn of_arrow(error: &ArrowError) -> Option<RowError> {
@@ -131,6 +148,24 @@ mod tests {
         assert_eq!(row_error_of(&wrapped), own);
         let through_arrow = arrow(ArrowError::ExternalError(Box::new(own.clone())));
         assert_eq!(row_error_of(&through_arrow), own);
+    }
+
+    #[derive(Debug)]
+    struct Coded;
+
+    impl std::fmt::Display for Coded {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "[22003] bigint out of range")
+        }
+    }
+
+    impl Error for Coded {}
+
+    #[test]
+    fn a_text_that_begins_with_a_code_is_split() {
+        let expected = ("22003", "bigint out of range".to_owned());
+        assert_eq!(sqlstate_of(DataFusionError::External(Box::new(Coded))), expected);
+        assert_eq!(sqlstate_of(arrow(ArrowError::ExternalError(Box::new(Coded)))), expected);
     }
 
     #[test]

@@ -46,14 +46,16 @@ fn multiset(rows: impl Iterator<Item = Vec<String>>) -> Multiset {
     counted
 }
 
-/// The fields of one line; a field may stand in double quotes.
+/// The fields of one line; a field may stand in double quotes, with its own quotes doubled.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
-    let mut quoted = false;
-    for character in line.chars() {
+    let mut is_quoted = false;
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
         match character {
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
+            '"' if is_quoted && characters.next_if_eq(&'"').is_some() => fields.last_mut().unwrap().push('"'),
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => fields.push(String::new()),
             _ => fields.last_mut().unwrap().push(character),
         }
     }
