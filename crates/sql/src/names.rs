@@ -22,7 +22,8 @@ const NAMELESS: &str = "?column?";
 pub fn output_names(query: &Query, schema: &DFSchema) -> Vec<String> {
     let planned: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let Some(items) = select_items(&query.body) else { return planned };
-    let is_wildcard = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+    let is_wildcard =
+        |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     let Some(first) = items.iter().position(is_wildcard) else {
         let names: Vec<String> = items.iter().map(item_name).collect();
         return if names.len() == planned.len() { names } else { planned };
@@ -181,7 +182,9 @@ fn folded(ident: &Ident) -> String {
 /// A name as SQL text: quoted where it has to be.
 #[must_use]
 pub fn quote_identifier(name: &str) -> String {
-    let plain = name.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '_' | '$'))
+    let plain = name
+        .chars()
+        .all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '_' | '$'))
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && !is_reserved(name);
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
@@ -241,9 +244,14 @@ mod tests {
 
     #[test]
     fn only_names_that_need_quotes_get_them() {
-        for (name, expected) in
-            [("a_1", "a_1"), ("A", "\"A\""), ("1a", "\"1a\""), ("select", "\"select\""), ("a\"b", "\"a\"\"b\""), ("", "\"\"")]
-        {
+        for (name, expected) in [
+            ("a_1", "a_1"),
+            ("A", "\"A\""),
+            ("1a", "\"1a\""),
+            ("select", "\"select\""),
+            ("a\"b", "\"a\"\"b\""),
+            ("", "\"\""),
+        ] {
             assert_eq!(quote_identifier(name), expected);
         }
     }

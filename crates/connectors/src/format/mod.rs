@@ -91,8 +91,7 @@ impl RecordFormat {
                 });
             }
         };
-        rows::RowPlan::new(schema, &[], timestamp_unit)
-            .map_err(|error| OptionError::Other(error.to_string()))?;
+        rows::check_types(schema).map_err(OptionError::Other)?;
         Ok(format)
     }
 

@@ -14,31 +14,35 @@
 //! |---|---|
 //! | `+ - * / %` and `-x` on integers | checked functions |
 //! | casts of NUMERIC and floats to integers | rounding functions |
+//! | casts of times, intervals, floats and bytes to text | `to_text` |
 //!
 //! Comparisons are left alone, so that filters are still pushed down. Column names do not change: a
 //! rewritten expression that would print otherwise gets its old name as an alias.
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::datetime::date_part::DatePartFunc;
-use datafusion::logical_expr::expr::{BinaryExpr, ScalarFunction};
+use datafusion::logical_expr::expr::{BinaryExpr, Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
-use super::{arithmetic, extract, modulo, numeric, regexp};
+use super::{arithmetic, extract, modulo, numeric, regexp, text};
 
 type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
 
 /// DataFusion's rules between ours.
 pub(super) fn rules(existing: &[Rule]) -> Vec<Rule> {
-    let before: Rule = Arc::new(Pass { name: "postgresql_types", changes_types: true, rewrite: before_coercion });
-    let after: Rule = Arc::new(Pass { name: "postgresql_values", changes_types: false, rewrite: after_coercion });
+    let before: Rule =
+        Arc::new(Pass { name: "postgresql_types", changes_types: true, rewrite: before_coercion });
+    let after: Rule =
+        Arc::new(Pass { name: "postgresql_values", changes_types: false, rewrite: after_coercion });
     let is_ours = |rule: &Rule| [before.name(), after.name()].contains(&rule.name());
     let between: Vec<Rule> = existing.iter().filter(|rule| !is_ours(rule)).cloned().collect();
     [vec![before], between, vec![after]].concat()
@@ -69,7 +73,8 @@ impl Pass {
     fn rewrite_plan(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let mut schema = merge_schema(&plan.inputs());
         if let LogicalPlan::TableScan(scan) = &plan {
-            schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+            schema
+                .merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
         }
         let names = NamePreserver::new(&plan);
         let plan = plan.map_expressions(|expr| {
@@ -133,7 +138,11 @@ fn replaced_function(function: ScalarFunction) -> Transformed<Expr> {
     if func.name() == modulo::NAME && args.len() == 2 {
         let right = args.remove(1);
         let left = args.remove(0);
-        return Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), Operator::Modulo, Box::new(right))));
+        return Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(
+            Box::new(left),
+            Operator::Modulo,
+            Box::new(right),
+        )));
     }
     Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args }))
 }
@@ -155,10 +164,12 @@ fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             Ok(Transformed::no(Expr::Negative(inner)))
         }
-        Expr::Cast(cast) => match numeric::rounding_cast(&cast.expr.get_type(schema)?, cast.field.data_type()) {
-            Some(function) => Ok(call(function, vec![*cast.expr])),
-            None => Ok(Transformed::no(Expr::Cast(cast))),
-        },
+        Expr::Cast(cast) => {
+            match numeric::rounding_cast(&cast.expr.get_type(schema)?, cast.field.data_type()) {
+                Some(function) => Ok(call(function, vec![*cast.expr])),
+                None => Ok(Transformed::no(Expr::Cast(cast))),
+            }
+        }
         expr => Ok(Transformed::no(expr)),
     }
 }

@@ -19,7 +19,8 @@ use arrow::datatypes::{ArrowNativeTypeOp, DataType, Field, FieldRef, Int16Type, 
 use arrow::error::ArrowError;
 use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::physical_expr_common::datum::apply;
 
@@ -53,10 +54,14 @@ fn checked(operation: Operation, name: &'static str, sign: &'static str) -> Arc<
 /// The function that stands for an operator on integers.
 pub(super) fn function_of(operator: Operator) -> Option<Arc<ScalarUDF>> {
     static ADD: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| checked(Operation::Add, "checked_add", "+"));
-    static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| checked(Operation::Subtract, "checked_subtract", "-"));
-    static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| checked(Operation::Multiply, "checked_multiply", "*"));
-    static DIVIDE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| checked(Operation::Divide, "checked_divide", "/"));
-    static REMAINDER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| checked(Operation::Remainder, "checked_remainder", "%"));
+    static SUBTRACT: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| checked(Operation::Subtract, "checked_subtract", "-"));
+    static MULTIPLY: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| checked(Operation::Multiply, "checked_multiply", "*"));
+    static DIVIDE: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| checked(Operation::Divide, "checked_divide", "/"));
+    static REMAINDER: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| checked(Operation::Remainder, "checked_remainder", "%"));
     let function = match operator {
         Operator::Plus => &ADD,
         Operator::Minus => &SUBTRACT,
@@ -146,7 +151,8 @@ impl Operation {
         right: &dyn Datum,
     ) -> std::result::Result<ArrayRef, ArrowError> {
         let is_add = self == Self::Add;
-        let wrapped = if is_add { numeric::add_wrapping(left, right)? } else { numeric::sub_wrapping(left, right)? };
+        let wrapped =
+            if is_add { numeric::add_wrapping(left, right)? } else { numeric::sub_wrapping(left, right)? };
         let values = wrapped.as_primitive::<T>();
         if !sign_changed::<T>(Operand::of(left), Operand::of(right), values, is_add) {
             return Ok(wrapped);

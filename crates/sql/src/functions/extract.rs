@@ -15,8 +15,8 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
 use arrow::compute::{DatePart, cast, date_part};
 use arrow::datatypes::{
-    DataType, Field as ArrowField, FieldRef, Int32Type, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType,
-    TimeUnit, TimestampMicrosecondType,
+    DataType, Field as ArrowField, FieldRef, Int32Type, IntervalMonthDayNanoType, IntervalUnit,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{
@@ -68,7 +68,9 @@ impl ScalarUDFImpl for Extract {
             let signature = format!("{}({})", self.name(), types.join(", "));
             Err(refuse(SqlErrorKind::UndefinedFunction { signature }))
         };
-        let [_, source] = arg_types else { return undefined() };
+        let [name, source] = arg_types else { return undefined() };
+        // A cast around the name would hide from the planner that it is a constant.
+        let name = if name.is_string() { name.clone() } else { DataType::Utf8View };
         let source = match source {
             DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
             DataType::Date32 | DataType::Date64 => DataType::Date32,
@@ -76,7 +78,7 @@ impl ScalarUDFImpl for Extract {
             DataType::Interval(_) | DataType::Duration(_) => DataType::Interval(IntervalUnit::MonthDayNano),
             _ => return undefined(),
         };
-        Ok(vec![DataType::Utf8View, source])
+        Ok(vec![name, source])
     }
 
     fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
@@ -84,7 +86,8 @@ impl ScalarUDFImpl for Extract {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let name = args.scalar_arguments.first().copied().flatten().and_then(|field| field.try_as_str()).flatten();
+        let name =
+            args.scalar_arguments.first().copied().flatten().and_then(|field| field.try_as_str()).flatten();
         let data_type = match name {
             Some(name) => self.data_type(Field::parse(name, args.arg_fields[1].data_type())?),
             None if self.as_double => DataType::Float64,
@@ -239,7 +242,8 @@ impl Field {
     fn values(self, source: &dyn Array) -> Result<Decimal128Array> {
         if let DataType::Interval(_) = source.data_type() {
             let intervals = source.as_primitive::<IntervalMonthDayNanoType>();
-            return Ok(intervals.unary(|value| self.of_interval(value.months, value.days, value.nanoseconds / 1_000)));
+            return Ok(intervals
+                .unary(|value| self.of_interval(value.months, value.days, value.nanoseconds / 1_000)));
         }
         if self == Self::Epoch || self.is_of_time() {
             return self.of_clock(source);
@@ -282,7 +286,9 @@ impl Field {
             DataType::Time64(_) => {
                 source.as_primitive::<Time64MicrosecondType>().unary(|micros| self.of_micros(micros))
             }
-            DataType::Timestamp(_, Some(zone)) if !matches!(&**zone, "UTC" | "+00:00" | "Z") && self != Self::Epoch => {
+            DataType::Timestamp(_, Some(zone))
+                if !matches!(&**zone, "UTC" | "+00:00" | "Z") && self != Self::Epoch =>
+            {
                 let local = cast(source, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
                 local.as_primitive::<TimestampMicrosecondType>().unary(|micros| self.of_micros(micros))
             }

@@ -9,6 +9,7 @@ mod extract;
 mod modulo;
 mod numeric;
 mod regexp;
+mod text;
 mod to_char;
 
 use std::sync::Arc;

@@ -33,7 +33,8 @@ impl ScalarUDFImpl for Modulo {
 
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
         if let [left, right] = arg_types
-            && let Ok((left, right)) = BinaryTypeCoercer::new(left, &Operator::Modulo, right).get_input_types()
+            && let Ok((left, right)) =
+                BinaryTypeCoercer::new(left, &Operator::Modulo, right).get_input_types()
         {
             return Ok(vec![left, right]);
         }

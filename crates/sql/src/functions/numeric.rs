@@ -137,7 +137,8 @@ fn quotient(a: i128, b: i128, factor: i256) -> std::result::Result<i128, Evaluat
     let divisor = i256::from_i128(b);
     let whole = dividend.checked_div(divisor).ok_or_else(overflow)?;
     let rest = dividend.checked_rem(divisor).ok_or_else(overflow)?;
-    let twice = rest.checked_abs().and_then(|rest| rest.checked_mul(i256::from_i128(2))).ok_or_else(overflow)?;
+    let twice =
+        rest.checked_abs().and_then(|rest| rest.checked_mul(i256::from_i128(2))).ok_or_else(overflow)?;
     let away = if (a < 0) == (b < 0) { i256::ONE } else { i256::MINUS_ONE };
     let rounded = if twice >= i256::from_i128(b.unsigned_abs().try_into().map_err(|_| overflow())?) {
         whole.checked_add(away).ok_or_else(overflow)?
@@ -161,8 +162,10 @@ struct RoundToInteger {
 
 /// The function that stands for a cast between these types.
 pub(super) fn rounding_cast(from: &DataType, to: &DataType) -> Option<Arc<ScalarUDF>> {
-    static SMALLINT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| rounding("round_to_smallint", DataType::Int16));
-    static INTEGER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| rounding("round_to_integer", DataType::Int32));
+    static SMALLINT: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| rounding("round_to_smallint", DataType::Int16));
+    static INTEGER: LazyLock<Arc<ScalarUDF>> =
+        LazyLock::new(|| rounding("round_to_integer", DataType::Int32));
     static BIGINT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| rounding("round_to_bigint", DataType::Int64));
     let rounds = matches!(from, DataType::Decimal128(_, scale) if *scale > 0)
         || matches!(from, DataType::Float32 | DataType::Float64);

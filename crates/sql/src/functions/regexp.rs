@@ -13,7 +13,9 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringViewArray, StringViewBuilder};
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, internal_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use datafusion::scalar::ScalarValue;
 use regex::{Captures, Regex, RegexBuilder};
 
@@ -116,7 +118,8 @@ impl ScalarUDFImpl for RegexpMatchGroup {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [ColumnarValue::Scalar(ScalarValue::Int64(Some(subscript))), rest @ ..] = args.args.as_slice() else {
+        let [ColumnarValue::Scalar(ScalarValue::Int64(Some(subscript))), rest @ ..] = args.args.as_slice()
+        else {
             return internal_err!("the subscript of regexp_match_group is a constant");
         };
         let index = usize::try_from(*subscript).ok().and_then(|subscript| subscript.checked_sub(1));
@@ -169,14 +172,19 @@ impl Call {
         let rows = if is_scalar { 1 } else { number_rows };
         let texts = texts.to_array(rows)?.as_string_view().clone();
         let patterns = match (pattern, flags) {
-            (ColumnarValue::Scalar(pattern), []) => Patterns::Constant(compile(pattern.try_as_str().flatten(), Some(""))?),
+            (ColumnarValue::Scalar(pattern), []) => {
+                Patterns::Constant(compile(pattern.try_as_str().flatten(), Some(""))?)
+            }
             (ColumnarValue::Scalar(pattern), [ColumnarValue::Scalar(flags)]) => {
                 Patterns::Constant(compile(pattern.try_as_str().flatten(), flags.try_as_str().flatten())?)
             }
             _ => {
                 let patterns = pattern.to_array(rows)?;
                 let flags = flags.first().map(|flags| flags.to_array(rows)).transpose()?;
-                Patterns::Each(compile_each(patterns.as_string_view(), flags.as_ref().map(|flags| flags.as_string_view()))?)
+                Patterns::Each(compile_each(
+                    patterns.as_string_view(),
+                    flags.as_ref().map(|flags| flags.as_string_view()),
+                )?)
             }
         };
         Ok(Self { texts, patterns, rows, is_scalar })
@@ -199,7 +207,8 @@ impl Call {
 fn compile_each(patterns: &StringViewArray, flags: Option<&StringViewArray>) -> Result<Vec<Option<Regex>>> {
     let mut compiled: Vec<Option<Regex>> = Vec::with_capacity(patterns.len());
     for row in 0..patterns.len() {
-        let flags_of = |row: usize| flags.map_or(Some(""), |flags| flags.is_valid(row).then(|| flags.value(row)));
+        let flags_of =
+            |row: usize| flags.map_or(Some(""), |flags| flags.is_valid(row).then(|| flags.value(row)));
         let pattern_of = |row: usize| patterns.is_valid(row).then(|| patterns.value(row));
         let same = row > 0 && pattern_of(row) == pattern_of(row - 1) && flags_of(row) == flags_of(row - 1);
         let regex = match compiled.last() {

@@ -13,7 +13,9 @@ use arrow::array::timezone::Tz;
 use arrow::array::{Array, AsArray, StringViewArray, StringViewBuilder};
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use datafusion::common::{Result, internal_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 use self::format::{Moment, Zone};
 use self::template::Template;
@@ -45,7 +47,8 @@ impl ScalarUDFImpl for ToChar {
         let [value, template] = arg_types else {
             return Err(undefined(arg_types));
         };
-        let is_text = matches!(template, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null);
+        let is_text =
+            matches!(template, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null);
         let value = match value {
             DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
             DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),

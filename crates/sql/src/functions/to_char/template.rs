@@ -27,9 +27,15 @@ pub(super) enum Field {
     Fraction(u32),
     SecondOfDay,
     /// `AM`, and with dots `A.M.`.
-    HalfDay { case: Case, dots: bool },
+    HalfDay {
+        case: Case,
+        dots: bool,
+    },
     /// `AD`, and with dots `A.D.`.
-    Era { case: Case, dots: bool },
+    Era {
+        case: Case,
+        dots: bool,
+    },
     YearWithComma,
     /// Last digits of the year; 4: all of it.
     Year(u32),
@@ -64,7 +70,9 @@ impl Field {
             Self::Microsecond | Self::Fraction(_) => 1,
             Self::Millisecond => 1_000,
             Self::Second | Self::SecondOfDay => 1_000_000,
-            Self::Minute | Self::ZoneName(_) | Self::ZoneHour | Self::ZoneMinute | Self::ZoneOffset => 60_000_000,
+            Self::Minute | Self::ZoneName(_) | Self::ZoneHour | Self::ZoneMinute | Self::ZoneOffset => {
+                60_000_000
+            }
             Self::Hour12 | Self::Hour24 | Self::HalfDay { .. } => 3_600_000_000,
             Self::Era { .. }
             | Self::YearWithComma
