@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use dataflow::{ConnectorContext, ConnectorRegistry};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use parking_lot::RwLock;
 use runtime::{Change, Clock, Runtime, RuntimeOptions, SystemClock};
 use sql::{SqlError, SqlErrorKind};
@@ -14,13 +16,15 @@ use tokio::sync::Mutex;
 
 use crate::Session;
 use crate::dml::WriteLog;
-use crate::error::{from_runtime, from_state};
+use crate::error::{from_datafusion, from_runtime, from_state};
 use crate::live::Live;
 use crate::startup::load;
 use crate::workers::Workers;
 
-/// Of the whole budget, the share that goes to the storage's own caches and buffers.
+/// Of the whole budget, one in so many bytes goes to the storage's own caches and buffers.
 const STORAGE_SHARE: usize = 4;
+/// And one in so many to running batch queries: sorts, hash tables.
+const QUERY_SHARE: usize = 8;
 
 /// How to open a database.
 #[derive(Debug, Clone)]
@@ -56,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) parallelism: usize,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) writes: WriteLog,
+    /// The memory of all batch queries together; those that can go to disk share it fairly.
+    pub(crate) query_env: Arc<RuntimeEnv>,
     /// One DDL statement at a time.
     pub(crate) ddl: Mutex<()>,
     live: RwLock<Arc<Live>>,
@@ -149,6 +155,7 @@ struct Started {
     parallelism: usize,
     clock: Arc<dyn Clock>,
     live: Live,
+    query_env: Arc<RuntimeEnv>,
     /// Last record of the inbox when the database was opened.
     inbox_sequence: u64,
 }
@@ -163,6 +170,7 @@ impl Started {
             parallelism: self.parallelism,
             clock: self.clock,
             writes: WriteLog::new(self.inbox_sequence),
+            query_env: self.query_env,
             ddl: Mutex::new(()),
             live: RwLock::new(Arc::new(self.live)),
             next_process: AtomicI32::new(1),
@@ -181,13 +189,24 @@ fn start(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let runtime_options = RuntimeOptions {
         parallelism: options.parallelism,
-        memory: options.memory - options.memory / STORAGE_SHARE,
+        memory: options.memory - options.memory / STORAGE_SHARE - options.memory / QUERY_SHARE,
         epoch_min: options.epoch_min,
         epoch_max: options.epoch_max,
         checkpoint_interval: options.checkpoint_interval,
     };
     let runtime =
         Runtime::start(runtime_options, storage, Arc::clone(&clock), live.jobs()).map_err(from_runtime)?;
+    let pool = Arc::new(FairSpillPool::new(options.memory / QUERY_SHARE));
+    let query_env = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(from_datafusion)?;
     let parallelism = options.parallelism;
-    Ok(Started { runtime, connectors, connector_context, parallelism, clock, live, inbox_sequence })
+    Ok(Started {
+        runtime,
+        connectors,
+        connector_context,
+        parallelism,
+        clock,
+        live,
+        query_env,
+        inbox_sequence,
+    })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataflow::{JobGraph, JobId, JobKind};
+use dataflow::{JobGraph, JobId, JobKind, Split};
 use parking_lot::Mutex;
 use state::{Inbox, InboxRecord, Published, Storage, TableId, ViewStore};
 use tokio::sync::oneshot;
@@ -13,6 +13,7 @@ use crate::committer;
 use crate::events::{Events, Request};
 use crate::inbox_reader::InboxReader;
 use crate::recovery::{self, Running};
+use crate::source::stored_splits;
 use crate::status::Shared;
 
 /// How to run.
@@ -245,6 +246,12 @@ impl Runtime {
     #[must_use]
     pub fn published(&self) -> Arc<Published> {
         self.store.current()
+    }
+
+    /// What a source reads, pinned in a checkpoint when its first follower started (semantics 20);
+    /// `None`: nobody has followed it yet.
+    pub fn pinned_splits(&self, source: JobId) -> Result<Option<Vec<Split>>, RuntimeError> {
+        stored_splits(self.published().base.as_ref(), source)
     }
 
     /// All jobs, by id.

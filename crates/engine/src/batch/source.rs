@@ -21,7 +21,8 @@ use sql::{SqlError, SqlErrorKind};
 
 use super::scan::{Batches, Scan, ScanExec};
 use super::stored::external;
-use crate::error::{from_arrow, from_dataflow};
+use crate::engine::Shared;
+use crate::error::{from_arrow, from_dataflow, from_runtime};
 
 /// Bytes a partition takes at a time.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -31,11 +32,21 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(crate) struct SourceTable {
     spec: Arc<SourceSpec>,
     partitions: usize,
+    shared: Runtime,
+}
+
+/// For what the runtime has pinned.
+struct Runtime(Arc<Shared>);
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("runtime")
+    }
 }
 
 impl SourceTable {
     /// Refuses a source that does not end.
-    pub(crate) fn new(spec: Arc<SourceSpec>, partitions: usize) -> Result<Self, SqlError> {
+    pub(crate) fn new(spec: Arc<SourceSpec>, shared: Arc<Shared>) -> Result<Self, SqlError> {
         if !spec.source.is_bounded() {
             return Err(SqlErrorKind::unsupported(format!(
                 "SELECT from the unbounded source \"{}\"",
@@ -43,7 +54,17 @@ impl SourceTable {
             ))
             .hint("Create a materialized view over it and read that."));
         }
-        Ok(Self { spec, partitions: partitions.max(1) })
+        Ok(Self { spec, partitions: shared.parallelism.max(1), shared: Runtime(shared) })
+    }
+}
+
+impl SourceTable {
+    /// What the views over the source read, too: pinned when the first of them was made.
+    fn splits(&self) -> Result<Vec<Split>, SqlError> {
+        match self.shared.0.runtime.pinned_splits(self.spec.job).map_err(from_runtime)? {
+            Some(splits) => Ok(splits),
+            None => self.spec.source.splits().map_err(from_dataflow),
+        }
     }
 }
 
@@ -66,7 +87,7 @@ impl TableProvider for SourceTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let columns = projection.cloned().unwrap_or_else(|| (0..self.spec.schema.fields().len()).collect());
         let schema = Arc::new(self.spec.schema.project(&columns)?);
-        let splits = self.spec.source.splits().map_err(|error| external(from_dataflow(error)))?;
+        let splits = self.splits().map_err(external)?;
         let event_time = self.spec.watermark.as_ref().map(|watermark| watermark.column);
         let mut decoded = columns.clone();
         decoded.extend(event_time.filter(|column| !columns.contains(column)));

@@ -13,6 +13,7 @@ use sql::{SqlError, SqlErrorKind};
 use super::source::SourceTable;
 use super::stored::{StoredTable, ViewSlot};
 use crate::dml::TableColumns;
+use crate::engine::Shared;
 use crate::functions::{self, FunctionContext};
 use crate::live::Live;
 use crate::system;
@@ -27,7 +28,7 @@ pub(crate) const CHANGED: &str = "changed";
 /// The tables and functions one statement sees.
 pub(crate) struct StatementTables {
     live: Arc<Live>,
-    parallelism: usize,
+    shared: Arc<Shared>,
     functions: Arc<FunctionContext>,
     /// Filled when it is known what to wait for.
     view: ViewSlot,
@@ -36,8 +37,8 @@ pub(crate) struct StatementTables {
 }
 
 impl StatementTables {
-    pub(crate) fn new(live: Arc<Live>, parallelism: usize, functions: Arc<FunctionContext>) -> Self {
-        Self { live, parallelism, functions, view: Arc::new(OnceLock::new()), target: None, changed: None }
+    pub(crate) fn new(live: Arc<Live>, shared: Arc<Shared>, functions: Arc<FunctionContext>) -> Self {
+        Self { live, shared, functions, view: Arc::new(OnceLock::new()), target: None, changed: None }
     }
 
     /// With the target of an UPDATE or DELETE.
@@ -90,7 +91,7 @@ impl BatchTables for StatementTables {
                 .hint("A sink cannot be read."));
         }
         if let Some(spec) = &live.source {
-            return Ok(Arc::new(SourceTable::new(Arc::clone(spec), self.parallelism)?));
+            return Ok(Arc::new(SourceTable::new(Arc::clone(spec), Arc::clone(&self.shared))?));
         }
         let stored = live
             .stored

@@ -40,6 +40,8 @@ pub(crate) struct WriteLog {
     landed: Notify,
     /// Every published epoch from now on contains the inbox up to here.
     visible: AtomicU64,
+    /// The last record of the inbox when the database was opened.
+    recovered: u64,
     /// Row ids of tables without a primary key.
     pub(crate) row_ids: super::row_ids::RowIds,
 }
@@ -91,6 +93,7 @@ impl WriteLog {
             pending: Mutex::new(pending),
             landed: Notify::new(),
             visible: AtomicU64::new(0),
+            recovered: inbox_sequence,
             row_ids: super::row_ids::RowIds::default(),
         }
     }
@@ -98,8 +101,11 @@ impl WriteLog {
     /// What must be visible before a query over these tables may start (semantics 18).
     pub(crate) fn acknowledged(&self, tables: &BTreeSet<RelationId>) -> u64 {
         let pending = self.pending.lock();
+        if tables.is_empty() {
+            return 0;
+        }
         let of_tables = tables.iter().filter_map(|id| pending.tables.get(id)).map(|table| table.acknowledged);
-        of_tables.max().unwrap_or(0)
+        of_tables.max().unwrap_or(0).max(self.recovered)
     }
 
     /// The same for all tables.

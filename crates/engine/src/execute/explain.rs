@@ -39,7 +39,7 @@ pub(super) async fn run(
                 let text = if verbose { format!("{logical}\n{text}") } else { text };
                 return answer(&text);
             }
-            let task = planned.plan.state.task_ctx();
+            let task = planned.task(session);
             let text = session
                 .shared
                 .workers

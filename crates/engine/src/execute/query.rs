@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use catalog::RelationId;
+use datafusion::execution::TaskContext;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::TryStreamExt;
@@ -54,7 +55,7 @@ pub(super) async fn fixed_live(session: &mut Session) -> Result<Arc<Live>, SqlEr
 
 pub(super) fn statement_tables(session: &Session, live: &Arc<Live>) -> StatementTables {
     let functions = session.function_context(Arc::clone(live));
-    StatementTables::new(Arc::clone(live), session.shared.parallelism, functions)
+    StatementTables::new(Arc::clone(live), Arc::clone(&session.shared), functions)
 }
 
 /// A planned query, to be executed once.
@@ -73,13 +74,16 @@ pub(super) async fn plan(
     let mut query = query.clone();
     let ctx = session.plan_context(live);
     let view = tables.view();
+    let partitions = session.shared.parallelism;
     let plan = session
         .shared
         .workers
         .run(async move {
             rewrite(&mut query);
             let tables: Arc<dyn BatchTables> = Arc::new(tables);
-            plan_query(&query, &ctx, &tables)
+            let mut plan = plan_query(&query, &ctx, &tables)?;
+            plan.state.config_mut().options_mut().execution.target_partitions = partitions;
+            Ok(plan)
         })
         .await?;
     let schema = named(&plan.logical, &plan.names)?;
@@ -162,6 +166,12 @@ impl PlannedQuery {
             .await
     }
 
+    /// What its execution shares with that of other queries.
+    pub(super) fn task(&self, session: &Session) -> Arc<TaskContext> {
+        let env = Arc::clone(&session.shared.query_env);
+        Arc::new(TaskContext::from(&self.plan.state).with_runtime(env))
+    }
+
     /// Runs it; rows come as they are made.
     pub(super) async fn stream(self, session: &Session, view: ReadView) -> Result<Rows, SqlError> {
         let failed = match &session.transaction {
@@ -169,7 +179,7 @@ impl PlannedQuery {
             None => Arc::new(AtomicBool::new(false)),
         };
         let (physical, planned) = self.physical(session, view).await?;
-        let task = planned.plan.state.task_ctx();
+        let task = planned.task(session);
         let schema = executed(&planned.schema, &physical.schema());
         let stream = session.shared.workers.stream(physical, task, Arc::clone(&schema), failed);
         Ok(Rows { schema, stream })

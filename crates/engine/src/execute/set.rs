@@ -11,12 +11,12 @@ pub(super) fn run(
     value: &[String],
     local: bool,
 ) -> Result<Output, SqlError> {
-    session.set(name, value, local)?;
     if local && session.transaction.is_none() {
-        // It would end with a transaction, and there is none: undone at once.
-        session.settings.reset(name)?;
+        // It would end with a transaction, and there is none: only checked.
+        session.settings.clone().set(name, value)?;
         return Ok(Output::tag("SET").warning("SET LOCAL can only be used in transaction blocks"));
     }
+    session.set(name, value, local)?;
     Ok(Output::tag("SET"))
 }
 

@@ -18,3 +18,4 @@ mod splits;
 
 pub(crate) use lane::SourceLane;
 pub(crate) use pump::{PumpRole, Reach, SourcePump, SplitCut};
+pub(crate) use splits::stored_splits;

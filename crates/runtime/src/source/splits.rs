@@ -16,10 +16,11 @@
 //! back from idleness, begins at the source's watermark of that moment. Every later reader of the
 //! split applies the same raises at the same positions.
 
-use dataflow::{Split, SplitReader, Watermark};
+use dataflow::{JobId, Split, SplitReader, Watermark};
+use state::Snapshot;
 
 use crate::RuntimeError;
-use crate::meta::{ValueReader, ValueWriter};
+use crate::meta::{ValueReader, ValueWriter, source_prefix};
 
 const VERSION: u8 = 1;
 const NO_END: i64 = i64::MIN;
@@ -135,6 +136,16 @@ impl SplitState {
     pub(crate) fn to_open(&self) -> Split {
         Split { end: self.limit.or(self.split.end), ..self.split.clone() }
     }
+}
+
+/// The splits of a source as a checkpoint knows them; `None`: not pinned yet.
+pub(crate) fn stored_splits(snapshot: &dyn Snapshot, job: JobId) -> Result<Option<Vec<Split>>, RuntimeError> {
+    let prefix = format!("{}split/", source_prefix(job));
+    let entries =
+        snapshot.scan_meta(prefix.as_bytes()).map_err(|error| RuntimeError::Internal(error.to_string()))?;
+    let splits: Result<Vec<Split>, RuntimeError> =
+        entries.iter().map(|(key, value)| Ok(SplitState::decode(key, value, 0)?.split)).collect();
+    splits.map(|splits| (!splits.is_empty()).then_some(splits))
 }
 
 #[cfg(test)]
