@@ -180,9 +180,10 @@ fn collect_equalities<'a>(condition: &'a Expr, found: &mut Vec<(&'a str, &'a Exp
             collect_equalities(right, found)
         }
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
-            let (ident, value) = match (left.as_ref(), right.as_ref()) {
-                (Expr::Identifier(ident), value) | (value, Expr::Identifier(ident)) => (ident, value),
-                _ => return None,
+            let ((Expr::Identifier(ident), value) | (value, Expr::Identifier(ident))) =
+                (left.as_ref(), right.as_ref())
+            else {
+                return None;
             };
             found.push((folded(ident)?, value));
             Some(())

@@ -139,7 +139,7 @@ impl<'a> Binder<'a> {
     }
 
     /// The expression of a WATERMARK over the columns of its relation.
-    pub(crate) fn expression(&self, expr: &ast::Expr, schema: &datafusion::common::DFSchema) -> Result<Expr> {
+    pub(crate) fn expression(&self, expr: &ast::Expr, schema: &DFSchema) -> Result<Expr> {
         let options = ParserOptions::from(&self.options().sql_parser);
         let planner = SqlToRel::new_with_options(self, options);
         planner.sql_to_expr(expr.clone(), schema, &mut PlannerContext::new())

@@ -84,10 +84,9 @@ impl GraphBuilder {
         let errors = ids.allot();
         let assigns_windows = self.specs().any(|spec| spec.as_any().downcast_ref::<WindowAssign>().is_some());
         let late = assigns_windows.then(|| ids.allot());
-        let mut next_operator = 0;
-        for node in self.vertices.iter_mut().flat_map(|vertex| &mut vertex.chain) {
-            node.id = OperatorId(next_operator);
-            next_operator += 1;
+        let nodes = self.vertices.iter_mut().flat_map(|vertex| &mut vertex.chain);
+        for (number, node) in (0..).zip(nodes) {
+            node.id = OperatorId(number);
             let tables = node.spec.state_tables();
             node.tables = tables.into_iter().map(|spec| StateTable { id: ids.allot(), spec }).collect();
         }

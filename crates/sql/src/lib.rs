@@ -1,5 +1,7 @@
 //! Everything a user can type: dialect, statements, functions, types, names, SQL errors.
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "the enums of sqlparser and arrow list what every database knows")]
+
 mod datafusion_error;
 mod dialect;
 mod error;

@@ -34,10 +34,10 @@ pub fn output_names(query: &Query, schema: &DFSchema) -> Vec<String> {
     let mut names: Vec<String> = items[..first].iter().map(item_name).collect();
     // Between two stars only computed columns have no relation of their own.
     let mut computed = items[first..=last].iter().filter(|item| !is_wildcard(item) && !is_column(item));
-    for index in first..first + middle {
+    for (index, plan_name) in planned.iter().enumerate().skip(first).take(middle) {
         let has_relation = schema.qualified_field(index).0.is_some();
         let name = if has_relation || first == last { None } else { computed.next().map(item_name) };
-        names.push(name.unwrap_or_else(|| planned[index].clone()));
+        names.push(name.unwrap_or_else(|| plan_name.clone()));
     }
     names.extend(items[last + 1..].iter().map(item_name));
     names

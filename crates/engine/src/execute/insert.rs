@@ -104,7 +104,7 @@ impl<'a> InsertPlan<'a> {
     async fn rows(&self, session: &Session, live: &Arc<Live>) -> Result<(Vec<ArrayRef>, ReadView), SqlError> {
         let Some(source) = self.insert.source.as_deref() else {
             let visible = self.with_defaults(session, live, &[], 1).await?;
-            return Ok((visible, self.own_view(session)));
+            return Ok((visible, Self::own_view(session)));
         };
         if let Some(rows) = values_rows(source) {
             self.check_width(rows.iter().map(|row| row.len()).max().unwrap_or(0))?;
@@ -121,7 +121,7 @@ impl<'a> InsertPlan<'a> {
             }
             if let Some(given) = literal_rows(&cells, &targets)? {
                 let visible = self.with_defaults(session, live, &given, rows.len()).await?;
-                return Ok((visible, self.own_view(session)));
+                return Ok((visible, Self::own_view(session)));
             }
         }
         let source = self.source()?.ok_or_else(|| SqlErrorKind::internal("an INSERT without a source"))?;
@@ -168,7 +168,7 @@ impl<'a> InsertPlan<'a> {
     }
 
     /// VALUES read nothing: there is nothing to wait for.
-    fn own_view(&self, session: &Session) -> ReadView {
+    fn own_view(session: &Session) -> ReadView {
         let snapshot = session.transaction.as_ref().and_then(|transaction| transaction.snapshot.as_ref());
         snapshot.map_or_else(|| ReadView::now(&session.shared), |(_, view)| view.clone())
     }

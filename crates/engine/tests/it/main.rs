@@ -1,5 +1,7 @@
 //! The engine as an embedder uses it: statements in, rows and errors out, over the memory backend.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod catalog;
 mod database;
 mod dml;

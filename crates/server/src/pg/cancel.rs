@@ -51,10 +51,13 @@ impl CancelWatch {
     }
 }
 
-/// All connections that can be cancelled, by process id and secret.
+/// Process id and secret.
+type Key = (i32, Vec<u8>);
+
+/// All connections that can be cancelled.
 #[derive(Debug, Default)]
 pub(crate) struct Cancellations {
-    handles: Mutex<HashMap<(i32, Vec<u8>), Arc<CancelHandle>>>,
+    handles: Mutex<HashMap<Key, Arc<CancelHandle>>>,
 }
 
 impl Cancellations {
@@ -89,7 +92,7 @@ pub(super) fn secret_bytes(secret: &pgwire::messages::startup::SecretKey) -> Vec
 #[derive(Debug)]
 pub(crate) struct Registration {
     all: Arc<Cancellations>,
-    key: (i32, Vec<u8>),
+    key: Key,
     pub(super) handle: Arc<CancelHandle>,
 }
 

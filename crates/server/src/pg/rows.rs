@@ -4,6 +4,8 @@
 //! value. What each column is gets decided once per batch ([`Column`]), so the inner loop is a
 //! match over plain variants.
 
+use std::sync::Arc;
+
 use arrow::array::cast::AsArray;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes as types;
@@ -135,8 +137,8 @@ fn normalize(array: &ArrayRef) -> Result<ArrayRef, arrow::error::ArrowError> {
             DataType::Decimal128(*precision, *scale)
         }
         DataType::Float16 => DataType::Float32,
-        DataType::LargeList(field) | DataType::FixedSizeList(field, _) => DataType::List(field.clone()),
-        _ => return Ok(array.clone()),
+        DataType::LargeList(field) | DataType::FixedSizeList(field, _) => DataType::List(Arc::clone(field)),
+        _ => return Ok(Arc::clone(array)),
     };
     arrow::compute::cast(array, &target)
 }
@@ -398,8 +400,6 @@ fn put_binary_list(out: &mut BytesMut, values: &ArrayRef, element: &Field) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::array::{Int64Array, ListArray, StringViewArray};
     use arrow::datatypes::{Int32Type, Schema};
 

@@ -241,7 +241,7 @@ where
         _ => values.as_primitive::<Float64Type>().try_unary(|value| {
             let whole = value.round_ties_even();
             // A double beyond ±2^100 is beyond every integer type; NaN is none either.
-            if !(whole.abs() < 1e30) {
+            if whole.is_nan() || whole.abs() >= 1e30 {
                 return Err(out_of_range());
             }
             #[expect(clippy::cast_possible_truncation, reason = "the value is whole and within ±1e30")]
