@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use catalog::{Column, Relation, RelationId, RelationKind};
 use datafusion::common::config::ConfigOptions;
 use datafusion::catalog::TableFunctionArgs;
