@@ -55,7 +55,7 @@ impl CheckedOptions {
                 return Err(OptionError::Unknown {
                     name: name.clone(),
                     connector: connector.to_owned(),
-                    nearest: nearest(name, specs.iter().flat_map(|spec| names(spec))),
+                    nearest: nearest(name, specs.iter().flat_map(names)),
                 });
             };
             let given = Given { name: name.clone(), value: value.clone() };
@@ -169,8 +169,8 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = (text[..split].trim(), text[split..].trim());
     if let (Ok(number), Some(nanos)) = (number.parse::<f64>(), unit_nanos(unit)) {
         let nanos = number * nanos;
-        // The comparison is false for NaN too.
-        return (nanos >= 0.0 && nanos < 9e18).then(|| Duration::from_nanos(nanos.round() as u64));
+        // False for NaN too.
+        return (0.0..9e18).contains(&nanos).then(|| Duration::from_nanos(nanos.round() as u64));
     }
     let interval = parse_interval_month_day_nano(text).ok()?;
     let days = u64::try_from(interval.days).ok().filter(|_| interval.months == 0)?;

@@ -36,7 +36,7 @@ impl RandomField {
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The finaliser of SplitMix64: every input bit changes half of the output bits.
+/// The finaliser of `SplitMix64`: every input bit changes half of the output bits.
 #[inline]
 const fn mix(mut x: u64) -> u64 {
     x ^= x >> 30;

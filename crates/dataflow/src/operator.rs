@@ -240,7 +240,10 @@ pub trait StateAccess {
     /// All rows of a state table whose first key columns are one of `prefixes`, in no particular
     /// order; [`Found::key_idx`] says which. No column: every row of the table.
     ///
-    /// This default reads the whole table; a backend that can seek should not.
+    /// # Contract
+    /// The columns that decide the key group of a row are among those of the prefix.
+    ///
+    /// This default reads the whole table; whoever can seek should not.
     fn scan_prefixes(&self, table: usize, prefixes: &[ArrayRef]) -> Result<Found> {
         find_prefixes(self.scan(table, None)?, prefixes)
     }
@@ -253,10 +256,7 @@ pub trait StateAccess {
 }
 
 /// The rows of a scan whose first columns are one of `prefixes`.
-fn find_prefixes(
-    batches: impl Iterator<Item = Result<RecordBatch>>,
-    prefixes: &[ArrayRef],
-) -> Result<Found> {
+fn find_prefixes(batches: impl Iterator<Item = Result<RecordBatch>>, prefixes: &[ArrayRef]) -> Result<Found> {
     let wanted = state::encode_keys(prefixes, prefixes.first().map_or(1, |column| column.len()))?;
     let wanted: HashMap<&[u8], u32> = (0..wanted.len()).map(|row| (wanted.get(row), row as u32)).collect();
     let (mut found, mut key_idx) = (Vec::new(), Vec::new());
@@ -320,4 +320,3 @@ impl OperatorContext<'_> {
         }
     }
 }
-

@@ -186,7 +186,8 @@ fn start(
         epoch_max: options.epoch_max,
         checkpoint_interval: options.checkpoint_interval,
     };
-    let runtime = Runtime::start(runtime_options, storage, Arc::clone(&clock), live.jobs()).map_err(from_runtime)?;
+    let runtime =
+        Runtime::start(runtime_options, storage, Arc::clone(&clock), live.jobs()).map_err(from_runtime)?;
     let parallelism = options.parallelism;
     Ok(Started { runtime, connectors, connector_context, parallelism, clock, live, inbox_sequence })
 }

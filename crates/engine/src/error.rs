@@ -2,8 +2,8 @@
 
 use arrow::error::ArrowError;
 use catalog::CatalogError;
-use datafusion::error::DataFusionError;
 use dataflow::DataflowError;
+use datafusion::error::DataFusionError;
 use runtime::RuntimeError;
 use sql::{SqlError, SqlErrorKind};
 use state::StateError;
@@ -16,9 +16,10 @@ pub(crate) fn from_state(error: StateError) -> SqlError {
         }
         StateError::Arrow(error) => from_arrow(error),
         StateError::InUse { .. } => SqlErrorKind::Io { message: error.to_string() }.into(),
-        StateError::RocksDb(_) | StateError::Fatal { .. } | StateError::Encoding(_) | StateError::Internal(_) => {
-            SqlErrorKind::internal(error.to_string()).into()
-        }
+        StateError::RocksDb(_)
+        | StateError::Fatal { .. }
+        | StateError::Encoding(_)
+        | StateError::Internal(_) => SqlErrorKind::internal(error.to_string()).into(),
     }
 }
 

@@ -67,7 +67,8 @@ impl Stored {
     /// `$late` or `$errors`.
     fn side(table: TableId, schema: Arc<TableSchema>) -> Self {
         let columns = schema.columns.fields();
-        let visible = columns.len() - usize::from(columns.last().is_some_and(|field| field.name() == COUNT_COLUMN));
+        let visible =
+            columns.len() - usize::from(columns.last().is_some_and(|field| field.name() == COUNT_COLUMN));
         let names: Vec<String> = columns.iter().take(visible).map(|field| field.name().clone()).collect();
         Self::new(ViewTableSpec { table, schema, output: (0..visible).collect() }, names.into_iter())
     }
@@ -104,19 +105,30 @@ impl Live {
             .and_then(JobGraph::view_table)
             .map(|spec| Arc::new(Stored::new(spec, names)));
         let source = planned.graph.as_ref().and_then(source_of);
-        self.relations.insert(id, Arc::new(LiveRelation { graph: planned.graph, stored, source, append_only, reads }));
+        self.relations
+            .insert(id, Arc::new(LiveRelation { graph: planned.graph, stored, source, append_only, reads }));
     }
 
     /// Adds a side relation, whose parent must be there already.
     pub(crate) fn insert_side(&mut self, id: RelationId, parent: RelationId, kind: SideKind) {
-        let Some(graph) = self.relations.get(&parent).and_then(|relation| relation.graph.as_ref()) else { return };
+        let Some(graph) = self.relations.get(&parent).and_then(|relation| relation.graph.as_ref()) else {
+            return;
+        };
         let stored = match kind {
-            SideKind::Late => graph.side_tables.late.map(|table| Stored::side(table, SideTables::late_schema())),
+            SideKind::Late => {
+                graph.side_tables.late.map(|table| Stored::side(table, SideTables::late_schema()))
+            }
             SideKind::Errors => Some(Stored::side(graph.side_tables.errors, SideTables::errors_schema())),
         };
         let mut reads = BTreeSet::from([id]);
         reads.extend(self.relations[&parent].reads.iter().copied());
-        let side = LiveRelation { graph: None, stored: stored.map(Arc::new), source: None, append_only: true, reads };
+        let side = LiveRelation {
+            graph: None,
+            stored: stored.map(Arc::new),
+            source: None,
+            append_only: true,
+            reads,
+        };
         self.relations.insert(id, Arc::new(side));
     }
 
@@ -163,11 +175,7 @@ impl Live {
 
     /// The jobs of all relations, in dependency order.
     pub(crate) fn jobs(&self) -> Vec<JobDefinition> {
-        self.catalog
-            .relations()
-            .into_iter()
-            .filter_map(|relation| self.job(relation))
-            .collect()
+        self.catalog.relations().into_iter().filter_map(|relation| self.job(relation)).collect()
     }
 
     /// The job of a relation; plain views and side relations have none.

@@ -3,6 +3,8 @@
 //! Values are put into the tree before planning, so that a prepared statement is planned with what
 //! it is about: constants fold, keys are looked up.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
+
 use std::ops::ControlFlow;
 
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -37,7 +39,7 @@ pub(crate) fn bind(statement: &mut Statement, parameters: &[Parameter]) -> Resul
     }
 }
 
-fn visit(statement: &mut Statement, visitor: &mut Binder<'_>) {
+fn visit<V: VisitorMut>(statement: &mut Statement, visitor: &mut V) {
     let _ = match statement {
         Statement::Query(query) => VisitMut::visit(query, visitor),
         Statement::Insert(insert) => VisitMut::visit(insert, visitor),
@@ -82,6 +84,26 @@ impl VisitorMut for Binder<'_> {
     }
 }
 
+/// Types that the statement itself says: `$1::bigint`, `CAST($2 AS text)`.
+pub(crate) fn declared(statement: &Statement) -> Vec<(usize, DataType)> {
+    struct Finder(Vec<(usize, DataType)>);
+    impl VisitorMut for Finder {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Cast { expr, data_type, .. } = expr
+                && let Some(number) = placeholder(expr)
+                && let Ok(column) = sql::types::column_type(data_type)
+            {
+                self.0.push((number, column.data_type));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut finder = Finder(Vec::new());
+    visit(&mut statement.clone(), &mut finder);
+    finder.0
+}
+
 /// The number of `$n`.
 pub(crate) fn placeholder(expr: &Expr) -> Option<usize> {
     let Expr::Value(value) = expr else { return None };
@@ -100,7 +122,13 @@ pub(crate) fn typed(expr: Expr, data_type: &DataType) -> Result<Expr, SqlError> 
         .try_with_sql(&name)
         .and_then(|mut parser| parser.parse_data_type())
         .map_err(|error| SqlErrorKind::internal(format!("type {name}: {error}")))?;
-    Ok(Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type: parsed, array: false, format: None })
+    Ok(Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type: parsed,
+        array: false,
+        format: None,
+    })
 }
 
 /// A value as an expression. Numbers and text are plain literals, so that they behave as if they
@@ -108,14 +136,22 @@ pub(crate) fn typed(expr: Expr, data_type: &DataType) -> Result<Expr, SqlError> 
 pub(crate) fn literal(value: &ScalarValue) -> Result<Expr, SqlError> {
     let data_type = value.data_type();
     if value.is_null() {
-        return if data_type == DataType::Null { Ok(plain(Value::Null)) } else { typed(plain(Value::Null), &data_type) };
+        return if data_type == DataType::Null {
+            Ok(plain(Value::Null))
+        } else {
+            typed(plain(Value::Null), &data_type)
+        };
     }
     match value {
-        ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
+        ScalarValue::Utf8(Some(text))
+        | ScalarValue::Utf8View(Some(text))
+        | ScalarValue::LargeUtf8(Some(text)) => {
             typed(plain(Value::SingleQuotedString(text.clone())), &DataType::Utf8View)
         }
         ScalarValue::Boolean(Some(value)) => Ok(plain(Value::Boolean(*value))),
-        ScalarValue::Binary(Some(bytes)) | ScalarValue::LargeBinary(Some(bytes)) | ScalarValue::BinaryView(Some(bytes)) => {
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes)) => {
             let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             typed(plain(Value::SingleQuotedString(format!("\\x{digits}"))), &data_type)
         }
@@ -139,7 +175,10 @@ fn text_of(array: &ArrayRef) -> Result<String, SqlError> {
 
 /// The expressions of a VALUES list, if the query is nothing else.
 pub(crate) fn values_rows(query: &ast::Query) -> Option<Vec<&Vec<Expr>>> {
-    let plain = query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    let plain = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none();
     match query.body.as_ref() {
         ast::SetExpr::Values(values) if plain => Some(values.rows.iter().map(|row| &row.content).collect()),
         _ => None,

@@ -4,6 +4,8 @@
 //! day. It takes only what is beyond doubt: one stored relation, plain columns, an equality with a
 //! literal on every key column, and nothing else.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringViewArray};
@@ -12,8 +14,8 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use catalog::RelationId;
 use sql::{SqlError, SqlErrorKind, type_name};
 use sqlparser::ast::{
-    BinaryOperator, CastKind, Expr, GroupByExpr, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
-    TableFactor, Value,
+    BinaryOperator, CastKind, Expr, GroupByExpr, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    SetExpr, TableFactor, Value,
 };
 
 use crate::Rows;
@@ -36,7 +38,9 @@ impl PointRead {
     pub(crate) fn of(query: &Query, live: &Live) -> Option<Self> {
         let select = plain_select(query)?;
         let [table] = select.from.as_slice() else { return None };
-        let TableFactor::Table { name, alias: None, args: None, version: None, sample: None, .. } = &table.relation else {
+        let TableFactor::Table { name, alias: None, args: None, version: None, sample: None, .. } =
+            &table.relation
+        else {
             return None;
         };
         if !table.joins.is_empty() {
@@ -49,8 +53,14 @@ impl PointRead {
         let relation = live.catalog.relation(schema, name)?;
         let stored = live.relation(relation.id)?.stored.as_ref()?;
         let key = key_of(select.selection.as_ref()?, stored)?;
-        let (columns, fields): (Vec<usize>, Vec<Field>) =
-            select.projection.iter().map(|item| columns_of(item, stored)).collect::<Option<Vec<_>>>()?.into_iter().flatten().unzip();
+        let (columns, fields): (Vec<usize>, Vec<Field>) = select
+            .projection
+            .iter()
+            .map(|item| columns_of(item, stored))
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .unzip();
         let stored = Arc::clone(stored);
         Some(Self { relation: relation.id, stored, key, columns, schema: Arc::new(Schema::new(fields)) })
     }
@@ -60,14 +70,15 @@ impl PointRead {
     }
 
     pub(crate) fn read(&self, view: &ReadView) -> Result<Rows, SqlError> {
-        let (mut rows, _) = view.published.get(self.stored.table, &self.stored.schema, &self.key).map_err(from_state)?;
+        let (mut rows, _) =
+            view.published.get(self.stored.table, &self.stored.schema, &self.key).map_err(from_state)?;
         if let Some(writes) = view.writes.table(self.relation) {
             rows = writes.get(&self.key, rows)?;
         }
         let columns = self.columns.iter().map(|&column| Arc::clone(rows.column(column))).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-        let batch =
-            RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options).map_err(from_arrow)?;
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(from_arrow)?;
         let copies = self.copies(&rows)?;
         Ok(Rows::from_batches(Arc::clone(&self.schema), vec![batch; copies]))
     }
@@ -127,7 +138,9 @@ fn columns_of(item: &SelectItem, stored: &Stored) -> Option<Vec<(usize, Field)>>
     };
     match item {
         SelectItem::UnnamedExpr(Expr::Identifier(ident)) => one(folded(ident)?, folded(ident)?),
-        SelectItem::ExprWithAlias { expr: Expr::Identifier(ident), alias } => one(folded(ident)?, folded(alias)?),
+        SelectItem::ExprWithAlias { expr: Expr::Identifier(ident), alias } => {
+            one(folded(ident)?, folded(alias)?)
+        }
         SelectItem::Wildcard(options) if options.to_string().is_empty() => {
             let all = stored.output.iter().zip(stored.visible.fields());
             Some(all.map(|(&column, field)| (column, field.as_ref().clone())).collect())
@@ -183,7 +196,9 @@ fn collect_equalities<'a>(condition: &'a Expr, found: &mut Vec<(&'a str, &'a Exp
 fn value_of(value: &Expr, field: &Field) -> Option<ArrayRef> {
     let (text, declared) = match value {
         Expr::Value(value) => (literal_text(&value.value)?, None),
-        Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None } => match expr.as_ref() {
+        Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None } => match expr
+            .as_ref()
+        {
             Expr::Value(value) => (literal_text(&value.value)?, Some(data_type.to_string().to_lowercase())),
             _ => return None,
         },
@@ -199,7 +214,9 @@ fn value_of(value: &Expr, field: &Field) -> Option<ArrayRef> {
     let agrees = match (&text, declared.as_deref()) {
         (Text::Number(text), None) => target.is_integer() && !text.contains(['.', 'e', 'E']),
         (Text::Quoted(_), None) => target.is_integer() || *target == DataType::Utf8View,
-        (Text::Quoted(_), Some(name)) => (target.is_integer() && is_whole(name)) || (name == own_name && !target.is_floating()),
+        (Text::Quoted(_), Some(name)) => {
+            (target.is_integer() && is_whole(name)) || (name == own_name && !target.is_floating())
+        }
         (Text::Number(_), Some(name)) => target.is_integer() && is_whole(name),
     };
     if !agrees {

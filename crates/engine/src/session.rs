@@ -77,7 +77,11 @@ impl Session {
     }
 
     /// Plans one statement with parameters; `parameters[i] = None`: infer.
-    pub async fn prepare(&mut self, text: &str, parameters: &[Option<DataType>]) -> Result<Prepared, SqlError> {
+    pub async fn prepare(
+        &mut self,
+        text: &str,
+        parameters: &[Option<DataType>],
+    ) -> Result<Prepared, SqlError> {
         let prepared = AssertUnwindSafe(Box::pin(self.prepare_one(text, parameters))).catch_unwind().await;
         let prepared = prepared.unwrap_or_else(|payload| Err(from_panic(payload.as_ref())));
         if prepared.is_err() {
@@ -87,7 +91,11 @@ impl Session {
     }
 
     /// Runs a prepared statement.
-    pub async fn execute_prepared(&mut self, prepared: &Prepared, values: Vec<ScalarValue>) -> Result<Output, SqlError> {
+    pub async fn execute_prepared(
+        &mut self,
+        prepared: &Prepared,
+        values: Vec<ScalarValue>,
+    ) -> Result<Output, SqlError> {
         let statement = prepared
             .inner
             .downcast_ref::<PreparedStatement>()

@@ -29,11 +29,21 @@ struct SettingSpec {
     plans: bool,
 }
 
-const fn setting(name: &'static str, default: &'static str, accepts: Accepts, doc: &'static str) -> SettingSpec {
+const fn setting(
+    name: &'static str,
+    default: &'static str,
+    accepts: Accepts,
+    doc: &'static str,
+) -> SettingSpec {
     SettingSpec { name, default, accepts, doc, plans: false }
 }
 
-const fn planning(name: &'static str, default: &'static str, accepts: Accepts, doc: &'static str) -> SettingSpec {
+const fn planning(
+    name: &'static str,
+    default: &'static str,
+    accepts: Accepts,
+    doc: &'static str,
+) -> SettingSpec {
     SettingSpec { name, default, accepts, doc, plans: true }
 }
 
@@ -48,16 +58,46 @@ const SETTINGS: &[SettingSpec] = &[
     setting("application_name", "", Text, "Sets the application name to be reported."),
     setting("bytea_output", "hex", OneOf(&["hex", "escape"]), "Sets the output format for bytea."),
     setting("client_encoding", "UTF8", Text, "Sets the client's character set encoding."),
-    setting("client_min_messages", "notice", OneOf(LEVELS), "Sets the message levels that are sent to the client."),
+    setting(
+        "client_min_messages",
+        "notice",
+        OneOf(LEVELS),
+        "Sets the message levels that are sent to the client.",
+    ),
     setting("DateStyle", "ISO, MDY", Text, "Sets the display format for date and time values."),
-    setting("default_transaction_isolation", "repeatable read", OneOf(ISOLATION), "Sets the isolation level of new transactions."),
+    setting(
+        "default_transaction_isolation",
+        "repeatable read",
+        OneOf(ISOLATION),
+        "Sets the isolation level of new transactions.",
+    ),
     setting("default_transaction_read_only", "off", Bool, "Sets the read-only status of new transactions."),
-    planning("dialect", "auto", OneOf(&["auto", "postgres", "flink", "risingwave", "arroyo"]), "Chooses defaults that differ between dialects."),
-    setting("extra_float_digits", "1", Number, "Sets the number of digits displayed for floating-point values."),
-    setting("idle_in_transaction_session_timeout", "0", Number, "Sets the maximum allowed idle time between queries in a transaction."),
+    planning(
+        "dialect",
+        "auto",
+        OneOf(&["auto", "postgres", "flink", "risingwave", "arroyo"]),
+        "Chooses defaults that differ between dialects.",
+    ),
+    setting(
+        "extra_float_digits",
+        "1",
+        Number,
+        "Sets the number of digits displayed for floating-point values.",
+    ),
+    setting(
+        "idle_in_transaction_session_timeout",
+        "0",
+        Number,
+        "Sets the maximum allowed idle time between queries in a transaction.",
+    ),
     setting("idle_session_timeout", "0", Number, "Sets the maximum allowed idle time between queries."),
     setting("integer_datetimes", "on", Fixed, "Shows whether datetimes are integer based."),
-    setting("IntervalStyle", "postgres", OneOf(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]), "Sets the display format for interval values."),
+    setting(
+        "IntervalStyle",
+        "postgres",
+        OneOf(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
+        "Sets the display format for interval values.",
+    ),
     setting("is_superuser", "on", Fixed, "Shows whether the current user is a superuser."),
     setting("jit", "off", Bool, "Accepted for compatibility."),
     setting("lc_messages", "C", Text, "Accepted for compatibility."),
@@ -66,16 +106,31 @@ const SETTINGS: &[SettingSpec] = &[
     setting("max_index_keys", "32", Fixed, "Shows the maximum number of index keys."),
     setting("read_durable", "off", Bool, "Makes queries read checkpoints only."),
     setting("row_security", "on", Bool, "Accepted for compatibility."),
-    setting("search_path", "\"$user\", public", Text, "Sets the schema search order for names that are not schema-qualified."),
+    setting(
+        "search_path",
+        "\"$user\", public",
+        Text,
+        "Sets the schema search order for names that are not schema-qualified.",
+    ),
     setting("server_encoding", "UTF8", Fixed, "Shows the server character set encoding."),
     setting("server_version", "15.0 (Highwater)", Fixed, "Shows the server version."),
     setting("server_version_num", "150000", Fixed, "Shows the server version as an integer."),
     setting("session_authorization", "postgres", Fixed, "Shows the session user name."),
-    setting("standard_conforming_strings", "on", OneOf(&["on"]), "Causes '...' strings to treat backslashes literally."),
+    setting(
+        "standard_conforming_strings",
+        "on",
+        OneOf(&["on"]),
+        "Causes '...' strings to treat backslashes literally.",
+    ),
     setting("statement_timeout", "0", Number, "Sets the maximum allowed duration of any statement."),
     setting("synchronous_commit", "on", Text, "Accepted for compatibility."),
     planning("TimeZone", "UTC", TimeZone, "Sets the time zone for displaying and interpreting time stamps."),
-    setting("transaction_isolation", "repeatable read", OneOf(ISOLATION), "Sets the current transaction's isolation level."),
+    setting(
+        "transaction_isolation",
+        "repeatable read",
+        OneOf(ISOLATION),
+        "Sets the current transaction's isolation level.",
+    ),
     setting("transaction_read_only", "off", Bool, "Sets the current transaction's read-only status."),
 ];
 

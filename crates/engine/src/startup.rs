@@ -45,10 +45,16 @@ pub(crate) fn load(
 }
 
 /// Plans a relation as it is stored.
-pub(crate) fn plan_stored(relation: &Relation, ctx: &PlanContext) -> Result<(Statement, PlannedRelation), SqlError> {
+pub(crate) fn plan_stored(
+    relation: &Relation,
+    ctx: &PlanContext,
+) -> Result<(Statement, PlannedRelation), SqlError> {
     let refused = |error: &dyn std::fmt::Display| -> SqlError {
         SqlErrorKind::DataCorrupted {
-            message: format!("the stored definition of {} cannot be planned: {error}", relation.description()),
+            message: format!(
+                "the stored definition of {} cannot be planned: {error}",
+                relation.description()
+            ),
         }
         .into()
     };

@@ -63,7 +63,9 @@ impl Transaction {
             let view = ReadView::after(shared, shared.writes.acknowledged_everywhere()).await?;
             self.snapshot = Some((shared.live(), view));
         }
-        self.snapshot.as_mut().ok_or_else(|| SqlErrorKind::internal("a transaction without a snapshot").into())
+        self.snapshot
+            .as_mut()
+            .ok_or_else(|| SqlErrorKind::internal("a transaction without a snapshot").into())
     }
 }
 

@@ -154,8 +154,9 @@ impl StreamState {
 /// The same columns under the names of `schema`.
 pub(crate) fn renamed(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, SqlError> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options)
-        .map_err(|error| SqlErrorKind::internal(format!("a result does not fit its description: {error}")).into())
+    RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options).map_err(
+        |error| SqlErrorKind::internal(format!("a result does not fit its description: {error}")).into(),
+    )
 }
 
 /// A task that ends with whoever waits for it.

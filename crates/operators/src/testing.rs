@@ -236,6 +236,12 @@ impl TestTask {
         self.durable();
     }
 
+    /// The same, with some of the key groups only.
+    pub(crate) fn restart_with(&mut self, key_groups: KeyGroupRange) {
+        self.state.key_groups = key_groups;
+        self.restart();
+    }
+
     /// A new operator over what is on disk.
     pub(crate) fn restart(&mut self) {
         self.handed_over = None;
@@ -324,6 +330,12 @@ pub(crate) struct TestState {
     pub(crate) reads: std::cell::Cell<usize>,
 }
 
+fn decode(schema: &TableSchema, entries: &[Entry]) -> Result<RecordBatch> {
+    let mut columns = decode_keys(schema.key_fields(), entries.iter().map(|(key, _)| key.as_ref()))?;
+    columns.extend(decode_rows(schema.value_fields(), entries.iter().map(|(_, row)| row.as_ref()))?);
+    Ok(RecordBatch::try_new(Arc::clone(&schema.columns), columns)?)
+}
+
 fn table_id(table: usize) -> TableId {
     TableId(1000 + table as u32)
 }
@@ -356,13 +368,24 @@ impl StateAccess for TestState {
         let entries: Vec<_> =
             self.backend.scan_state(table_id(table), self.key_groups, upper).collect::<state::Result<_>>()?;
         // Small batches, so that more than one comes.
-        let decode = |entries: &[Entry]| -> Result<RecordBatch> {
-            let mut columns = decode_keys(schema.key_fields(), entries.iter().map(|(key, _)| key.as_ref()))?;
-            columns.extend(decode_rows(schema.value_fields(), entries.iter().map(|(_, row)| row.as_ref()))?);
-            Ok(RecordBatch::try_new(Arc::clone(&schema.columns), columns)?)
-        };
-        let batches: Vec<Result<RecordBatch>> = entries.chunks(3).map(decode).collect();
+        let batches: Vec<Result<RecordBatch>> =
+            entries.chunks(3).map(|chunk| decode(schema, chunk)).collect();
         Ok(Box::new(batches.into_iter()))
+    }
+
+    fn scan_prefixes(&self, table: usize, prefixes: &[ArrayRef]) -> Result<Found> {
+        self.reads.set(self.reads.get() + 1);
+        let schema = &self.tables[table];
+        let count = prefixes.first().map_or(1, |column| column.len());
+        let encoded = encode_keys(prefixes, count)?;
+        let (mut entries, mut key_idx) = (Vec::new(), Vec::new());
+        for (row, group) in schema.key_groups(prefixes, count)?.into_iter().enumerate() {
+            for entry in self.backend.scan_state_prefix(table_id(table), group, encoded.get(row)) {
+                entries.push(entry?);
+                key_idx.push(row as u32);
+            }
+        }
+        Ok(Found { rows: decode(schema, &entries)?, key_idx: UInt32Array::from(key_idx) })
     }
 
     fn hand_over(&mut self, table: usize, changes: TableChanges) -> Result<()> {

@@ -13,13 +13,16 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use catalog::{Column, Relation, RelationId, RelationKind};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{Result, TableReference};
+use datafusion::catalog::TableFunctionArgs;
+use datafusion::common::{DFSchema, Result, TableReference};
 use datafusion::datasource::{TableType, provider_as_source};
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF,
     cast,
 };
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use sql::{SqlError, SqlErrorKind, Statement};
 use sqlparser::ast;
@@ -108,8 +111,7 @@ impl<'a> Binder<'a> {
         parameters: &[Option<DataType>],
     ) -> Result<BoundQuery, SqlError> {
         let (plan, names) = self.plan(query, parameters).map_err(sql::from_datafusion)?;
-        let plan = self.session.state.analyzer().execute_and_check(plan, self.options(), |_, _| {});
-        let plan = plan.map_err(sql::from_datafusion)?;
+        let plan = self.analyze(plan).map_err(sql::from_datafusion)?;
         Ok(BoundQuery { plan, names, reads: self.reads.into_inner().relations })
     }
 
@@ -128,8 +130,12 @@ impl<'a> Binder<'a> {
         let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.collect());
         let statement = ast::Statement::Query(Box::new(unique));
         let plan = planner.sql_statement_to_plan_with_context(statement, &mut context)?;
-        let names = crate::shim::output_names(query, plan.schema());
+        let names = sql::output_names(query, plan.schema());
         Ok((plan, names))
+    }
+
+    fn analyze(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        self.session.state.analyzer().execute_and_check(plan, self.options(), |_, _| {})
     }
 
     /// The expression of a WATERMARK over the columns of its relation.
@@ -180,10 +186,13 @@ impl<'a> Binder<'a> {
         self.reads.borrow_mut().depth += 1;
         let planned = self.plan(&query, &[]);
         self.reads.borrow_mut().depth -= 1;
-        // A place in the text of a view would point into that of the query that reads it.
-        let without_place = |error: SqlError| SqlError { position: None, ..error };
-        let (plan, _) = planned.map_err(|error| without_place(sql::from_datafusion(error)))?;
-        let plan = as_columns(plan, &relation.columns).map_err(sql::from_datafusion)?;
+        let columns = relation.columns.iter().map(|column| (column.name.as_str(), &column.data_type));
+        // Analyzed here already, so that what is above it is bound with the final types.
+        let plan = planned
+            .and_then(|(plan, _)| self.analyze(plan))
+            .and_then(|plan| with_columns(plan, columns))
+            // A place in the text of the view would point into that of the query that reads it.
+            .map_err(|error| SqlError { position: None, ..sql::from_datafusion(error) })?;
         Ok(Arc::new(ViewSource { plan }))
     }
 
@@ -206,28 +215,28 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// A plan with the names and types of a relation's columns.
-fn as_columns(plan: LogicalPlan, columns: &[Column]) -> Result<LogicalPlan> {
-    let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-    with_storage_types(plan, &names)
-}
-
 /// A plan whose columns have these names, and types that can be stored.
 pub(crate) fn with_storage_types(plan: LogicalPlan, names: &[String]) -> Result<LogicalPlan> {
-    let is_done = plan.schema().iter().zip(names).all(|((qualifier, field), name)| {
-        qualifier.is_none() && field.name() == name && storage_type(field.data_type()) == *field.data_type()
-    });
-    if is_done {
-        return Ok(plan);
-    }
-    let column = |((qualifier, field), name): ((Option<&TableReference>, &FieldRef), &String)| {
+    let types: Vec<DataType> =
+        plan.schema().fields().iter().map(|field| storage_type(field.data_type())).collect();
+    with_columns(plan, names.iter().map(String::as_str).zip(&types))
+}
+
+/// A plan with these names and types of columns.
+fn with_columns<'a>(
+    plan: LogicalPlan,
+    columns: impl Iterator<Item = (&'a str, &'a DataType)>,
+) -> Result<LogicalPlan> {
+    let mut is_done = true;
+    let mut expressions = Vec::with_capacity(plan.schema().fields().len());
+    for ((qualifier, field), (name, data_type)) in plan.schema().iter().zip(columns) {
         let column = Expr::Column((qualifier, field).into());
-        let stored = storage_type(field.data_type());
-        let column = if stored == *field.data_type() { column } else { cast(column, stored) };
-        column.alias(name.clone())
-    };
-    let columns: Vec<Expr> = plan.schema().iter().zip(names).map(column).collect();
-    LogicalPlanBuilder::from(plan).project(columns)?.build()
+        let is_right = field.data_type() == data_type;
+        is_done &= is_right && qualifier.is_none() && field.name() == name;
+        let column = if is_right { column } else { cast(column, data_type.clone()) };
+        expressions.push(column.alias(name));
+    }
+    if is_done { Ok(plan) } else { LogicalPlanBuilder::from(plan).project(expressions)?.build() }
 }
 
 /// The columns of a plan as those of a relation.
@@ -240,9 +249,22 @@ impl ContextProvider for Binder<'_> {
         self.source(&name).map_err(user_error)
     }
 
-    fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
-        let signature = format!("{name}(…)");
-        Err(user_error(SqlErrorKind::UndefinedFunction { signature }.into()))
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
+        let state = &self.session.state;
+        let Some(function) = state.table_functions().get(name) else {
+            let signature = format!("{name}(…)");
+            return Err(user_error(SqlErrorKind::UndefinedFunction { signature }.into()));
+        };
+        let context = SimplifyContext::builder()
+            .with_config_options(Arc::clone(state.config_options()))
+            .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let nothing = DFSchema::empty();
+        let constant = |arg| simplifier.coerce(arg, &nothing).and_then(|arg| simplifier.simplify(arg));
+        let args: Vec<Expr> = args.into_iter().map(constant).collect::<Result<_>>()?;
+        let provider = function.create_table_provider_with_args(TableFunctionArgs::new(&args, state))?;
+        Ok(provider_as_source(provider))
     }
 
     fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {

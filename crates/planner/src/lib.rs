@@ -20,7 +20,6 @@ mod query;
 mod refuse;
 mod relation;
 mod session;
-mod shim;
 mod state;
 mod storage_type;
 mod window;

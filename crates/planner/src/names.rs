@@ -2,7 +2,7 @@
 //!
 //! PostgreSQL lets `SELECT a, a` have two columns of one name; DataFusion wants names to be
 //! unique. Repeated items of the outermost select list get names of ours here; what a client sees
-//! comes from `crate::shim::output_names`, which reads the query as it was written.
+//! comes from `sql::output_names`, which reads the query as it was written.
 
 use std::collections::BTreeSet;
 
@@ -55,6 +55,8 @@ fn item_name(expr: &Expr) -> String {
         Expr::Identifier(ident) => ident.value.clone(),
         Expr::CompoundIdentifier(parts) => parts.last().map(|part| part.value.clone()).unwrap_or_default(),
         Expr::Nested(inner) => item_name(inner),
+        // Whatever it selects.
+        Expr::Subquery(_) => "(<subquery>)".to_owned(),
         other => other.to_string(),
     }
 }

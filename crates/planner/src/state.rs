@@ -37,7 +37,7 @@ fn build(mode: Mode) -> SessionState {
         .with_relation_planners(vec![Arc::new(windows)])
         .with_type_planner(Arc::new(sql::types::SqlTypes))
         .build();
-    crate::shim::register(&mut state);
+    sql::functions::register(&mut state);
     for function in aggregates::functions() {
         // It replaces DataFusion's function of that name, which is what is returned.
         drop(state.register_udaf(function));

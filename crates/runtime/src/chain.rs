@@ -228,6 +228,21 @@ impl StateAccess for OperatorState<'_> {
         })))
     }
 
+    fn scan_prefixes(&self, table: usize, prefixes: &[ArrayRef]) -> Result<Found> {
+        let table = self.table(table)?;
+        let rows = prefixes.first().map_or(1, |column| column.len());
+        let encoded = encode_keys(prefixes, rows)?;
+        let groups = table.spec.schema.key_groups(prefixes, rows)?;
+        let (mut entries, mut key_idx) = (Vec::new(), Vec::new());
+        for (row, group) in groups.into_iter().enumerate() {
+            for entry in self.task.backend.scan_state_prefix(table.id, group, encoded.get(row)) {
+                entries.push(entry?);
+                key_idx.push(row as u32);
+            }
+        }
+        Ok(Found { rows: decode_entries(table, &entries)?, key_idx: UInt32Array::from(key_idx) })
+    }
+
     fn hand_over(&mut self, table: usize, changes: TableChanges) -> Result<()> {
         let table = self.table(table)?.id;
         self.task.changes.push((table, self.task.key_groups, changes));

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use arrow::array::Int64Array;
-use dataflow::{ChangeBatch, JobId, RowOrigin, Watermark};
+use dataflow::{ChangeBatch, JobId, Watermark};
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
 use state::{InboxChange, InboxRecord};
@@ -86,9 +85,8 @@ impl InboxReader {
         let mut feed = self.feed.lock();
         feed.early.insert(sequence, record);
         while let Some(record) = feed.take_next() {
-            let sequence = feed.next;
             for change in record.changes {
-                feed.deliver(sequence, change);
+                feed.deliver(change);
             }
             feed.next += 1;
         }
@@ -128,21 +126,16 @@ impl Feed {
         self.early.remove(&self.next)
     }
 
-    fn deliver(&self, sequence: u64, change: InboxChange) {
+    fn deliver(&self, change: InboxChange) {
         let fed = self.jobs.get(&JobId(change.job));
         // Nobody, if the table is gone or has failed.
         let Some(channel) = fed.and_then(|fed| fed.channels.first()) else { return };
-        let rows = change.rows.num_rows();
         let mut batch = ChangeBatch::append(change.rows);
         if change.diffs.values().iter().any(|diff| *diff != 1) {
             batch.diffs = Some(change.diffs);
         }
-        batch.origin = Some(RowOrigin {
-            splits: Int64Array::from_value(i64::from(change.job) << 32, rows),
-            positions: Int64Array::from_value(sequence as i64, rows),
-            ordinals: Int64Array::from_iter_values(0..rows as i64),
-            watermarks: Int64Array::from_value(Watermark::MIN.0, rows),
-        });
+        // No origin: a row and its retraction come from different records, and in `$errors` they must
+        // meet. Tables declare no watermark, so nobody asks for one.
         channel.send(Message::Batch(batch));
     }
 }

@@ -316,6 +316,9 @@ fn from_execution(message: &str) -> SqlError {
     if let Some(error) = bad_value(message) {
         return error.into();
     }
+    if message.contains("field position must not be zero") {
+        return evaluation("22023", "field position must not be zero");
+    }
     let lower = message.to_lowercase();
     if lower.contains("scalar subquery") && lower.contains("more than one row") {
         return SqlErrorKind::CardinalityViolation.into();

@@ -1,10 +1,12 @@
-//! Everything a user can type: dialect, statements, functions, settings, types, SQL errors.
+//! Everything a user can type: dialect, statements, functions, types, names, SQL errors.
 
 mod datafusion_error;
 mod dialect;
 mod error;
 mod evaluation;
+pub mod functions;
 pub mod literals;
+mod names;
 mod nearest;
 mod parser;
 pub mod statement;
@@ -14,6 +16,7 @@ pub use datafusion_error::from_datafusion;
 pub use dialect::HighwaterDialect;
 pub use error::{SqlError, SqlErrorKind};
 pub use evaluation::EvaluationError;
+pub use names::{item_name, output_names, quote_identifier};
 pub use nearest::nearest;
 pub use parser::{Parsed, parse};
 pub use statement::Statement;

@@ -80,10 +80,7 @@ impl StateError {
 
     /// This error, raised by a write that must not be tried again.
     pub(crate) fn into_fatal(self) -> Self {
-        match self {
-            Self::Fatal { .. } => self,
-            other => Self::Fatal { reason: other.to_string() },
-        }
+        if self.is_fatal() { self } else { Self::Fatal { reason: self.to_string() } }
     }
 }
 

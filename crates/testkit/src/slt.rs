@@ -168,12 +168,19 @@ pub async fn run_file(path: &Path, way: Way) -> Result<(), String> {
         if number > 0 {
             parallelism = if parallelism == 1 { 3 } else { 1 };
             database.kill_and_restart(parallelism).await;
+            catch_up(&database).await?;
         }
         run_life(&database, records, way).await.map_err(|error| {
             format!("{way:?}, life {number} at parallelism {parallelism}: {error}")
         })?;
     }
     Ok(())
+}
+
+/// A kill takes reads back to the last checkpoint until the input behind it has been read again.
+async fn catch_up(database: &Database) -> Result<(), String> {
+    let mut session = database.engine().session("tester");
+    run_in_process(&mut session, "FLUSH").await.map(drop).map_err(|error| format!("FLUSH after a restart: {error}"))
 }
 
 async fn run_life(database: &Database, records: Vec<Record<DefaultColumnType>>, way: Way) -> Result<(), String> {

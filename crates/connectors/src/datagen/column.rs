@@ -91,6 +91,7 @@ impl Integers {
 
 impl Column {
     /// Reads the options of a column. Timestamps follow `rate` unless they have options.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "few of the Arrow types have a SQL type")]
     pub(super) fn new(
         field: &Field,
         idx: usize,
@@ -159,11 +160,10 @@ impl Column {
             }
             Values::Float { random, min, max } => {
                 let value = |row| min + random.fraction(row) * (max - min);
-                match data_type {
-                    DataType::Float32 => {
-                        self.primitive::<Float32Type>(data_type, start, end, |row| value(row) as f32)
-                    }
-                    _ => self.primitive::<Float64Type>(data_type, start, end, value),
+                if *data_type == DataType::Float32 {
+                    self.primitive::<Float32Type>(data_type, start, end, |row| value(row) as f32)
+                } else {
+                    self.primitive::<Float64Type>(data_type, start, end, value)
                 }
             }
             Values::Text { random, length } => {
@@ -186,6 +186,7 @@ impl Column {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the types that `new` makes integers of")]
     fn integers(&self, integers: Integers, data_type: &DataType, start: i64, end: i64) -> ArrayRef {
         match data_type {
             DataType::Int16 => {

@@ -56,7 +56,6 @@ impl Connector for FileConnector {
         let allowed = AllowedFolders::new(ctx);
         let location = Location::new(options.required_text(PATH.name)?, &allowed)?;
         let source = FileSource { location, follow, format, schema: Arc::clone(&definition.schema), allowed };
-        source.check_files().map_err(|reason| options.refuse(PATH.name, reason))?;
         Ok(Arc::new(source))
     }
 }

@@ -1,11 +1,13 @@
 //! A `file` source: which files there are, and opening them.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use dataflow::{DataflowError, Decoder, OptionError, Result, Source, Split, SplitReader};
+use bytes::Bytes;
+use dataflow::{DataflowError, Decoder, OptionError, ReadOutcome, Result, Source, Split, SplitReader};
 
 use crate::file::reader::FileReader;
 use crate::format::RecordFormat;
@@ -65,6 +67,15 @@ impl Location {
     }
 }
 
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Pattern(pattern) => f.write_str(pattern),
+        }
+    }
+}
+
 /// Everything directly in a folder, except for hidden files.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let name = folder.display().to_string();
@@ -93,13 +104,19 @@ pub(super) struct FileSource {
 }
 
 impl FileSource {
-    /// Refuses a definition whose files cannot be read; a followed file may still be to come.
-    pub(super) fn check_files(&self) -> Result<(), String> {
-        let splits = self.splits().map_err(|error| error.to_string())?;
-        if splits.is_empty() && !self.follow {
-            return Err("no such file".to_owned());
+    /// Refuses a file that cannot be one of this format and schema.
+    fn check_beginning(&self, split: &Split) -> Result<()> {
+        let beginning = self.beginning(split)?;
+        self.format.check_beginning(&self.schema, &beginning).map_err(|reason| failed(&split.name, &reason))
+    }
+
+    /// The first records of a split.
+    fn beginning(&self, split: &Split) -> Result<Bytes> {
+        const BEGINNING_BYTES: usize = 4 << 10;
+        match self.open(split, split.start)?.read(BEGINNING_BYTES)? {
+            ReadOutcome::Chunk(chunk) => Ok(chunk.bytes),
+            ReadOutcome::Pending | ReadOutcome::End => Ok(Bytes::new()),
         }
-        Ok(())
     }
 
     fn refuse_outside(&self, path: &Path) -> Result<()> {
@@ -126,12 +143,20 @@ impl Source for FileSource {
             let end = Some(i64::try_from(metadata.len()).map_err(|_| failed(name, "too long"))?);
             splits.push(Split { name: name.to_owned(), start: 0, end });
         }
+        // A bounded source lists its files once, when it starts: the time to say what is wrong. A
+        // followed one may still get its files.
+        if !self.follow {
+            if splits.is_empty() {
+                return Err(failed(&self.location.to_string(), "no such file"));
+            }
+            splits.iter().try_for_each(|split| self.check_beginning(split))?;
+        }
         Ok(splits)
     }
 
     fn open(&self, split: &Split, position: i64) -> Result<Box<dyn SplitReader>> {
         let path = Path::new(&split.name);
-        let failed = |error: &dyn std::fmt::Display| failed(&split.name, &error.to_string());
+        let failed = |error: &dyn fmt::Display| failed(&split.name, &error.to_string());
         let metadata = fs::metadata(path).map_err(|error| failed(&error))?;
         // Opening a pipe would wait for its writer.
         if !metadata.is_file() {

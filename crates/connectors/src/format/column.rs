@@ -37,6 +37,8 @@ pub(crate) enum Token {
 #[derive(Debug)]
 pub(crate) struct Column {
     values: Values,
+    /// Rows so far.
+    len: usize,
     /// Rows that are NULL, ascending: most columns have few or none.
     nulls: Vec<usize>,
     is_nullable: bool,
@@ -51,14 +53,14 @@ enum Values {
     Float32(Vec<f32>),
     Float64(Vec<f64>),
     Decimal { values: Vec<i128>, precision: u8, scale: i8 },
-    Text { kind: TextKind, views: Vec<u128>, bytes: Vec<u8> },
+    Text { kind: TextKind, views: Vec<u128>, bytes: TextBytes },
     Binary { ends: Vec<i32>, bytes: Vec<u8> },
     Date(Vec<i32>),
     Time(Vec<i64>),
     Timestamp { values: Vec<i64>, unit: Option<EpochUnit> },
     Interval(Vec<IntervalMonthDayNano>),
     List { ends: Vec<i32>, item: Box<Column> },
-    Struct { fields: Fields, children: Vec<Column>, len: usize },
+    Struct { fields: Fields, children: Vec<Column> },
 }
 
 /// What a text column holds, from its `pg_type` metadata.
@@ -78,6 +80,7 @@ pub(crate) enum Nested<'a> {
 
 impl Column {
     /// An empty column, or `None` if no text format can fill the type.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "few of the Arrow types have a SQL type")]
     pub(crate) fn new(field: &Field, capacity: usize, unit: Option<EpochUnit>) -> Option<Self> {
         let values = match field.data_type() {
             DataType::Boolean => Values::Boolean(Vec::with_capacity(capacity)),
@@ -92,7 +95,7 @@ impl Column {
             DataType::Utf8View => Values::Text {
                 kind: text_kind(field),
                 views: Vec::with_capacity(capacity),
-                bytes: Vec::new(),
+                bytes: TextBytes::default(),
             },
             DataType::Binary => Values::Binary { ends: Vec::with_capacity(capacity), bytes: Vec::new() },
             DataType::Date32 => Values::Date(Vec::with_capacity(capacity)),
@@ -108,40 +111,28 @@ impl Column {
             DataType::Struct(fields) => {
                 let children =
                     fields.iter().map(|field| Self::new(field, capacity, unit)).collect::<Option<_>>()?;
-                Values::Struct { fields: fields.clone(), children, len: 0 }
+                Values::Struct { fields: fields.clone(), children }
             }
-            // Every other Arrow type is one that no SQL type maps to.
             _ => return None,
         };
-        Some(Self { values, nulls: Vec::new(), is_nullable: field.is_nullable() })
+        Some(Self { values, len: 0, nulls: Vec::new(), is_nullable: field.is_nullable() })
     }
 
     /// Rows so far.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        match &self.values {
-            Values::Boolean(values) => values.len(),
-            Values::Int16(values) => values.len(),
-            Values::Int32(values) | Values::Date(values) => values.len(),
-            Values::Int64(values) | Values::Time(values) | Values::Timestamp { values, .. } => values.len(),
-            Values::Float32(values) => values.len(),
-            Values::Float64(values) => values.len(),
-            Values::Decimal { values, .. } => values.len(),
-            Values::Text { views, .. } => views.len(),
-            Values::Binary { ends, .. } | Values::List { ends, .. } => ends.len(),
-            Values::Interval(values) => values.len(),
-            Values::Struct { len, .. } => *len,
-        }
+        self.len
     }
 
     /// Whether the last row is NULL though the column is NOT NULL.
     #[inline]
     pub(crate) fn ends_with_forbidden_null(&self) -> bool {
-        !self.is_nullable && self.nulls.last().is_some_and(|row| row + 1 == self.len())
+        !self.is_nullable && self.nulls.last().is_some_and(|row| row + 1 == self.len)
     }
 
     /// Takes back all rows from `rows` on.
     pub(crate) fn truncate(&mut self, rows: usize) {
+        self.len = self.len.min(rows);
         while self.nulls.pop_if(|row| *row >= rows).is_some() {}
         match &mut self.values {
             Values::Boolean(values) => values.truncate(rows),
@@ -164,8 +155,7 @@ impl Column {
                 ends.truncate(rows);
                 item.truncate(last_end(ends));
             }
-            Values::Struct { children, len, .. } => {
-                *len = rows.min(*len);
+            Values::Struct { children, .. } => {
                 children.iter_mut().for_each(|child| child.truncate(rows));
             }
         }
@@ -173,7 +163,8 @@ impl Column {
 
     /// Appends NULL.
     pub(crate) fn push_null(&mut self) {
-        self.nulls.push(self.len());
+        self.nulls.push(self.len);
+        self.len += 1;
         match &mut self.values {
             Values::Boolean(values) => values.push(false),
             Values::Int16(values) => values.push(0),
@@ -187,10 +178,7 @@ impl Column {
                 ends.push(ends.last().copied().unwrap_or(0))
             }
             Values::Interval(values) => values.push(IntervalMonthDayNano::ZERO),
-            Values::Struct { children, len, .. } => {
-                children.iter_mut().for_each(Self::push_null);
-                *len += 1;
-            }
+            Values::Struct { children, .. } => children.iter_mut().for_each(Self::push_null),
         }
     }
 
@@ -209,8 +197,8 @@ impl Column {
             }
             Values::Text { kind, views, bytes } => {
                 match kind {
-                    TextKind::Plain | TextKind::Jsonb => views.push(append_view(text, bytes)?),
-                    TextKind::Uuid => views.push(append_view(&canonical_uuid(text)?, bytes)?),
+                    TextKind::Plain | TextKind::Jsonb => views.push(bytes.append(text)),
+                    TextKind::Uuid => views.push(bytes.append(&canonical_uuid(text)?)),
                 };
             }
             Values::Binary { ends, bytes } => {
@@ -232,6 +220,7 @@ impl Column {
             Values::List { .. } => return Err(ValueError::syntax("array", text)),
             Values::Struct { .. } => return Err(ValueError::syntax("struct", text)),
         }
+        self.len += 1;
         Ok(())
     }
 
@@ -244,7 +233,7 @@ impl Column {
     pub(crate) fn nested(&mut self) -> Option<Nested<'_>> {
         match &mut self.values {
             Values::List { item, .. } => Some(Nested::List(item)),
-            Values::Struct { fields, children, .. } => Some(Nested::Struct { fields, children }),
+            Values::Struct { fields, children } => Some(Nested::Struct { fields, children }),
             Values::Boolean(_)
             | Values::Int16(_)
             | Values::Int32(_)
@@ -263,17 +252,16 @@ impl Column {
 
     /// Ends the row of a list or struct whose inner columns have been filled.
     pub(crate) fn close_nested(&mut self) -> Result<(), ValueError> {
-        match &mut self.values {
-            Values::List { ends, item } => ends.push(end_of(item.len())?),
-            Values::Struct { len, .. } => *len += 1,
-            _ => {}
+        if let Values::List { ends, item } = &mut self.values {
+            ends.push(end_of(item.len())?);
         }
+        self.len += 1;
         Ok(())
     }
 
     /// The array of all rows.
     pub(crate) fn finish(self, data_type: &DataType) -> Result<ArrayRef> {
-        let nulls = null_buffer(&self.nulls, self.len());
+        let nulls = null_buffer(&self.nulls, self.len);
         Ok(match self.values {
             Values::Boolean(values) => Arc::new(BooleanArray::new(values.into(), nulls)),
             Values::Int16(values) => Arc::new(Int16Array::new(values.into(), nulls)),
@@ -299,13 +287,13 @@ impl Column {
                 let items = item.finish(field.data_type())?;
                 Arc::new(ListArray::try_new(field, offsets(&ends), items, nulls)?)
             }
-            Values::Struct { fields, children, len } => {
+            Values::Struct { fields, children } => {
                 let arrays = children
                     .into_iter()
                     .zip(&fields)
                     .map(|(child, field)| child.finish(field.data_type()))
                     .collect::<Result<Vec<_>>>()?;
-                Arc::new(StructArray::try_new_with_length(fields, arrays, nulls, len)?)
+                Arc::new(StructArray::try_new_with_length(fields, arrays, nulls, self.len)?)
             }
         })
     }
@@ -319,27 +307,56 @@ fn text_kind(field: &Field) -> TextKind {
     }
 }
 
-/// Copies a text and returns its view. Copying, not pointing into the chunk: what a batch holds is
-/// then what it says it holds, and a column nobody reads costs nothing.
-#[inline]
-fn append_view(text: &str, bytes: &mut Vec<u8>) -> Result<u128, ValueError> {
-    const INLINE: usize = 12;
-    if text.len() <= INLINE {
-        return Ok(make_view(text.as_bytes(), 0, 0));
-    }
-    let offset = u32::try_from(bytes.len()).ok().filter(|offset| *offset < 1 << 31);
-    let offset = offset.ok_or_else(|| ValueError::new("54000", "too much text in one chunk"))?;
-    bytes.extend_from_slice(text.as_bytes());
-    Ok(make_view(text.as_bytes(), 0, offset))
+/// The bytes of texts that are too long for their views, in blocks that never move.
+///
+/// Texts are copied, not pointed at in the chunk: what a batch holds is then what it says it holds,
+/// and a column nobody reads costs nothing.
+#[derive(Debug, Default)]
+struct TextBytes {
+    full: Vec<Buffer>,
+    block: Vec<u8>,
 }
 
-fn text_array(views: Vec<u128>, bytes: Vec<u8>, nulls: Option<NullBuffer>) -> StringViewArray {
-    // SAFETY: `append_view` makes every view from a `&str`, which is UTF-8; longer ones point at
-    // the copy it has just appended to `bytes`, the only buffer, which never shrinks; NULL rows
-    // have the empty view.
-    unsafe {
-        StringViewArray::new_unchecked(ScalarBuffer::from(views), Arc::from([Buffer::from_vec(bytes)]), nulls)
+impl TextBytes {
+    /// Keeps a text and returns its view.
+    #[inline]
+    fn append(&mut self, text: &str) -> u128 {
+        const INLINE_BYTES_MAX: usize = 12;
+        let offset = self.block.len();
+        if text.len() <= INLINE_BYTES_MAX {
+            return make_view(text.as_bytes(), 0, 0);
+        }
+        if offset + text.len() > self.block.capacity() {
+            self.next_block(text.len());
+            return self.append(text);
+        }
+        self.block.extend_from_slice(text.as_bytes());
+        make_view(text.as_bytes(), self.full.len() as u32, offset as u32)
     }
+
+    #[cold]
+    fn next_block(&mut self, bytes: usize) {
+        const BLOCK_BYTES: std::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
+        let size = (self.block.capacity() * 2).clamp(*BLOCK_BYTES.start(), *BLOCK_BYTES.end());
+        let full = std::mem::replace(&mut self.block, Vec::with_capacity(size.max(bytes)));
+        if !full.is_empty() {
+            self.full.push(Buffer::from_vec(full));
+        }
+    }
+
+    fn finish(mut self) -> Arc<[Buffer]> {
+        if !self.block.is_empty() {
+            self.full.push(Buffer::from_vec(self.block));
+        }
+        self.full.into()
+    }
+}
+
+fn text_array(views: Vec<u128>, bytes: TextBytes, nulls: Option<NullBuffer>) -> StringViewArray {
+    // SAFETY: `TextBytes` makes every view from a `&str`, which is UTF-8; longer ones point at the
+    // copy it has just appended to its last block, and blocks never shrink, move or change their
+    // order; NULL rows have the empty view.
+    unsafe { StringViewArray::new_unchecked(ScalarBuffer::from(views), bytes.finish(), nulls) }
 }
 
 fn push_timestamp(text: &str, token: Token, unit: Option<EpochUnit>) -> Result<i64, ValueError> {

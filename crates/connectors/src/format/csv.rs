@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use dataflow::{Chunk, Decoded, Decoder, OptionError, Result};
-use memchr::{memchr, memchr2, memrchr};
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
 use crate::format::column::TextKind;
 use crate::format::datetime::EpochUnit;
@@ -44,13 +44,35 @@ impl CsvFormat {
             quote: options.single_byte(QUOTE.name)?.unwrap_or(b'"'),
         };
         if framing.delimiter == framing.quote {
-            return Err(options.refuse(DELIMITER.name, "the delimiter and the quote must be different"));
+            let given = if options.text(QUOTE.name).is_some() { QUOTE } else { DELIMITER };
+            return Err(options.refuse(given.name, "the delimiter and the quote must be different"));
         }
         Ok(Self { framing, null: options.text(NULL.name).unwrap_or("").to_owned(), timestamp_unit })
     }
 
     pub(crate) fn framing(&self) -> Framing {
         self.framing
+    }
+
+    /// Says which declared column the header at the beginning of a file does not have: in every row
+    /// it would be NULL, and what is meant is hardly that.
+    pub(crate) fn check_header(&self, schema: &SchemaRef, beginning: &[u8]) -> Result<(), String> {
+        let bytes = without_mark(beginning);
+        let Some(end) = self.framing.record_end(bytes, 0).filter(|_| self.framing.header) else {
+            return Ok(());
+        };
+        let mut names = Vec::new();
+        let header = utf8(&bytes[..end]).map_err(|error| error.message)?;
+        let read = self.framing.fields(header.trim_end_matches('\r'), &mut String::new(), |_, name, _| {
+            names.push(name.trim().to_lowercase());
+            Ok(())
+        });
+        read.map_err(|error| format!("in the header: {}", error.message))?;
+        let is_missing = |name: &&String| !names.contains(&name.to_lowercase());
+        match schema.fields().iter().map(|field| field.name()).find(is_missing) {
+            Some(name) => Err(format!("the header has no column \"{name}\"")),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn decoder(&self, schema: &SchemaRef, columns: &[usize]) -> Result<Arc<dyn Decoder>> {
@@ -184,8 +206,7 @@ struct CsvDecoder {
 
 impl Decoder for CsvDecoder {
     fn decode(&self, chunk: &Chunk) -> Result<Decoded> {
-        const RECORD_BYTES_GUESS: usize = 64;
-        let mut rows = self.plan.rows(chunk.bytes.len() / RECORD_BYTES_GUESS);
+        let mut rows = self.plan.rows(memchr_iter(b'\n', &chunk.bytes).count() + 1);
         if is_oversized(chunk) {
             rows.end_record(chunk.start, &chunk.bytes, Err(oversized_error()));
             return rows.finish();

@@ -48,7 +48,7 @@ enum Fault {
 
 /// Microseconds since 1970-01-01 00:00 UTC.
 pub(crate) fn parse_timestamp(text: &str) -> Result<i64, ValueError> {
-    read_timestamp(text.trim().as_bytes()).map_err(|fault| error(fault, "timestamp", text))
+    read_timestamp(text.as_bytes().trim_ascii()).map_err(|fault| error(fault, "timestamp", text))
 }
 
 /// Microseconds from a number of `unit`s, which may have a fraction; finer digits are cut off.
@@ -60,14 +60,14 @@ pub(crate) fn parse_epoch(text: &str, unit: EpochUnit) -> Result<i64, ValueError
 
 /// Days since 1970-01-01.
 pub(crate) fn parse_date(text: &str) -> Result<i32, ValueError> {
-    let mut cursor = Cursor { rest: text.trim().as_bytes() };
+    let mut cursor = Cursor { rest: text.as_bytes().trim_ascii() };
     let date = cursor.date().and_then(|days| cursor.end().map(|()| days));
     date.map_err(|fault| error(fault, "date", text))
 }
 
 /// Microseconds since midnight.
 pub(crate) fn parse_time(text: &str) -> Result<i64, ValueError> {
-    let mut cursor = Cursor { rest: text.trim().as_bytes() };
+    let mut cursor = Cursor { rest: text.as_bytes().trim_ascii() };
     let time = cursor.time().and_then(|micros| cursor.end().map(|()| micros));
     time.map_err(|fault| error(fault, "time", text))
 }
@@ -87,6 +87,10 @@ fn error(fault: Fault, type_name: &str, text: &str) -> ValueError {
 
 fn read_timestamp(text: &[u8]) -> Result<i64, Fault> {
     let mut cursor = Cursor { rest: text };
+    if let Some((micros, rest)) = read_usual_form(text) {
+        cursor.rest = rest;
+        return cursor.fraction_and_zone(micros);
+    }
     let days = i64::from(cursor.date()?);
     if cursor.rest.is_empty() {
         return Ok(days * MICROS_PER_DAY);
@@ -98,6 +102,39 @@ fn read_timestamp(text: &[u8]) -> Result<i64, Fault> {
     let offset = cursor.zone()?;
     cursor.end()?;
     Ok(days * MICROS_PER_DAY + time - offset)
+}
+
+/// The form nearly all timestamps have, `2024-06-01T07:59:00` and what follows it, all fields at
+/// once. Anything unusual is left to the other way, also to say what is wrong with it.
+#[inline]
+fn read_usual_form(text: &[u8]) -> Option<(i64, &[u8])> {
+    let (
+        &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T' | b' ', h1, h2, b':', n1, n2, b':', s1, s2],
+        rest,
+    ) = text.split_first_chunk()?
+    else {
+        return None;
+    };
+    let mut is_digits = true;
+    let mut pair = |tens: u8, ones: u8| {
+        let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+        is_digits &= tens <= 9 && ones <= 9;
+        u32::from(tens) * 10 + u32::from(ones)
+    };
+    let (year, month, day) = (pair(y1, y2) * 100 + pair(y3, y4), pair(m1, m2), pair(d1, d2));
+    let (hour, minute, second) = (pair(h1, h2), pair(n1, n2), pair(s1, s2));
+    let is_usual = year > 0
+        && (1..=12).contains(&month)
+        && (1..=days_in_month(year, month)).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 60;
+    if !(is_digits && is_usual) {
+        return None;
+    }
+    let seconds =
+        i64::from(days_from_civil(year, month, day)) * 86_400 + i64::from(hour * 3600 + minute * 60 + second);
+    Some((seconds * MICROS_PER_SECOND, rest))
 }
 
 /// Reads fields from the front of a text.
@@ -163,6 +200,14 @@ impl Cursor<'_> {
         Ok(micros)
     }
 
+    /// What may follow a whole second.
+    fn fraction_and_zone(&mut self, micros: i64) -> Result<i64, Fault> {
+        let fraction = if self.eat(b'.') { self.fraction()? } else { 0 };
+        let offset = self.zone()?;
+        self.end()?;
+        Ok(micros + fraction - offset)
+    }
+
     /// At least one digit; the seventh and later ones are cut off.
     fn fraction(&mut self) -> Result<i64, Fault> {
         let (mut micros, mut weight) = (0, 100_000);
@@ -208,7 +253,7 @@ impl Cursor<'_> {
 fn days_in_month(year: u32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         _ => 31,
     }

@@ -91,8 +91,7 @@ impl RecordFormat {
                 });
             }
         };
-        rows::RowPlan::new(schema, &[], timestamp_unit)
-            .map_err(|error| OptionError::Other(error.to_string()))?;
+        rows::check_types(schema).map_err(OptionError::Other)?;
         Ok(format)
     }
 
@@ -101,6 +100,14 @@ impl RecordFormat {
         match self {
             Self::Json(format) => format.decoder(schema, columns),
             Self::Csv(format) => format.decoder(schema, columns),
+        }
+    }
+
+    /// Whether the beginning of a file can be one of this format and schema.
+    pub(crate) fn check_beginning(&self, schema: &SchemaRef, beginning: &[u8]) -> Result<(), String> {
+        match self {
+            Self::Json(_) => Ok(()),
+            Self::Csv(format) => format.check_header(schema, beginning),
         }
     }
 

@@ -162,7 +162,7 @@ impl Digits {
         let fraction = u32::try_from(-i64::from(self.exponent)).unwrap_or(0);
         let is_divisible = fraction == 0
             || self.mantissa == 0
-            || (fraction <= 38 && self.mantissa % 10u128.pow(fraction) == 0);
+            || (fraction <= 38 && self.mantissa.is_multiple_of(10u128.pow(fraction)));
         is_divisible && !(self.inexact && self.exponent <= 0)
     }
 
@@ -265,7 +265,7 @@ pub(crate) fn parse_bytes(text: &str, out: &mut Vec<u8>) -> Result<(), ValueErro
 }
 
 fn parse_hex(digits: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     for pair in digits.chunks_exact(2) {
@@ -280,7 +280,7 @@ fn parse_hex(digits: &[u8], out: &mut Vec<u8>) -> Option<()> {
 fn parse_base64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
     let digits = &text[..text.len() - padding];
-    if padding > 2 || (padding > 0 && text.len() % 4 != 0) || digits.len() % 4 == 1 {
+    if padding > 2 || (padding > 0 && !text.len().is_multiple_of(4)) || digits.len() % 4 == 1 {
         return None;
     }
     for group in digits.chunks(4) {

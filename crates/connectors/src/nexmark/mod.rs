@@ -222,11 +222,9 @@ impl NexmarkDecoder {
             return new_null_array(data_type, events.len());
         }
         let array = self.generator.records.array(&self.generator.columns[idx].make, events);
-        match data_type {
-            DataType::Timestamp(_, Some(_)) => Arc::new(
-                array.as_primitive::<TimestampMicrosecondType>().clone().with_data_type(data_type.clone()),
-            ),
-            _ => array,
+        match array.as_primitive_opt::<TimestampMicrosecondType>() {
+            Some(timestamps) => Arc::new(timestamps.clone().with_data_type(data_type.clone())),
+            None => array,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The partitions of the scan share the source's splits: whichever is free takes the next chunk of
 //! the split at hand, so one large file keeps all cores decoding.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,11 +11,11 @@ use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::compute::{filter_record_batch, is_not_null};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
+use dataflow::{Chunk, Decoder, ReadOutcome, SourceSpec, Split, SplitReader};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use dataflow::{Chunk, Decoder, ReadOutcome, SourceSpec, Split, SplitReader};
 use parking_lot::Mutex;
 use sql::{SqlError, SqlErrorKind};
 
@@ -36,8 +37,11 @@ impl SourceTable {
     /// Refuses a source that does not end.
     pub(crate) fn new(spec: Arc<SourceSpec>, partitions: usize) -> Result<Self, SqlError> {
         if !spec.source.is_bounded() {
-            return Err(SqlErrorKind::unsupported(format!("SELECT from the unbounded source \"{}\"", spec.name))
-                .hint("Create a materialized view over it and read that."));
+            return Err(SqlErrorKind::unsupported(format!(
+                "SELECT from the unbounded source \"{}\"",
+                spec.name
+            ))
+            .hint("Create a materialized view over it and read that."));
         }
         Ok(Self { spec, partitions: partitions.max(1) })
     }
@@ -75,7 +79,7 @@ impl TableProvider for SourceTable {
             columns,
             event_time,
             schema: Arc::clone(&schema),
-            queue: Mutex::new(None),
+            executions: Mutex::default(),
         };
         Ok(Arc::new(ScanExec::new(Arc::new(scan), schema, self.partitions)))
     }
@@ -89,8 +93,7 @@ struct SourceScan {
     /// Rows without an event time are no rows of the source (semantics 7).
     event_time: Option<usize>,
     schema: SchemaRef,
-    /// Shared by the partitions of one execution.
-    queue: Mutex<Option<Arc<Mutex<ChunkQueue>>>>,
+    executions: Mutex<Executions>,
 }
 
 impl fmt::Debug for SourceScan {
@@ -100,11 +103,12 @@ impl fmt::Debug for SourceScan {
 }
 
 impl Scan for SourceScan {
-    fn batches(&self, _: usize) -> Result<Batches> {
-        let queue = Arc::clone(self.queue.lock().get_or_insert_with(|| {
-            let splits = self.splits.clone().into_iter();
-            Arc::new(Mutex::new(ChunkQueue { spec: Arc::clone(&self.spec), splits, reader: None }))
-        }));
+    fn batches(&self, partition: usize) -> Result<Batches> {
+        let queue = self.executions.lock().queue(partition, || ChunkQueue {
+            spec: Arc::clone(&self.spec),
+            splits: self.splits.clone().into_iter(),
+            reader: None,
+        });
         let rows = Rows {
             queue,
             decoder: Arc::clone(&self.decoder),
@@ -117,7 +121,32 @@ impl Scan for SourceScan {
 
     fn describe(&self) -> String {
         let columns: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        format!("SourceScan: {} columns=[{}] splits={}", self.spec.name, columns.join(", "), self.splits.len())
+        format!(
+            "SourceScan: {} columns=[{}] splits={}",
+            self.spec.name,
+            columns.join(", "),
+            self.splits.len()
+        )
+    }
+}
+
+/// The queues of a plan that may be executed more than once: the n-th execution of each partition
+/// takes part in the n-th queue.
+#[derive(Default)]
+struct Executions {
+    queues: Vec<Arc<Mutex<ChunkQueue>>>,
+    /// How often each partition has been executed.
+    counts: HashMap<usize, usize>,
+}
+
+impl Executions {
+    fn queue(&mut self, partition: usize, make: impl FnOnce() -> ChunkQueue) -> Arc<Mutex<ChunkQueue>> {
+        let count = self.counts.entry(partition).or_insert(0);
+        if *count == self.queues.len() {
+            self.queues.push(Arc::new(Mutex::new(make())));
+        }
+        *count += 1;
+        Arc::clone(&self.queues[*count - 1])
     }
 }
 

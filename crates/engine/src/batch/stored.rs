@@ -65,7 +65,11 @@ impl StoredTable {
 #[async_trait]
 impl TableProvider for StoredTable {
     fn schema(&self) -> SchemaRef {
-        if self.all_columns { Arc::clone(&self.stored.schema.columns) } else { Arc::clone(&self.stored.visible) }
+        if self.all_columns {
+            Arc::clone(&self.stored.schema.columns)
+        } else {
+            Arc::clone(&self.stored.visible)
+        }
     }
 
     fn table_type(&self) -> TableType {
@@ -188,7 +192,8 @@ struct Shape {
 
 impl Shape {
     fn apply(&self, rows: &RecordBatch) -> Result<RecordBatch, SqlError> {
-        let mut columns: Vec<ArrayRef> = self.columns.iter().map(|&column| Arc::clone(rows.column(column))).collect();
+        let mut columns: Vec<ArrayRef> =
+            self.columns.iter().map(|&column| Arc::clone(rows.column(column))).collect();
         let mut row_count = rows.num_rows();
         if let Some(count) = self.count
             && let Some(repeated) = repeated(rows, count)?

@@ -3,6 +3,8 @@
 //! They differ from Arrow's casts where PostgreSQL does: numbers are rounded, never cut; what does
 //! not fit or does not parse is an error that names the value; text is trimmed; `bytea` is hex.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "Arrow's types list more than a table can hold")]
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -128,7 +130,8 @@ fn invalid_text(value: &str, column: &Column) -> SqlError {
             SqlErrorKind::ValueOutOfRange { value, type_name }.into()
         }
         DataType::Decimal128(..) if is_number => {
-            SqlErrorKind::Evaluation { sqlstate: "22003", message: "numeric field overflow".to_owned() }.into()
+            SqlErrorKind::Evaluation { sqlstate: "22003", message: "numeric field overflow".to_owned() }
+                .into()
         }
         DataType::Timestamp(..) | DataType::Date32 | DataType::Time64(_) | DataType::Interval(_) => {
             SqlErrorKind::InvalidDatetime { type_name, value }.into()
@@ -160,9 +163,11 @@ fn canonical_json(text: &StringViewArray) -> Result<ArrayRef, SqlError> {
     for value in text {
         match value {
             Some(value) => {
-                let json: serde_json::Value = serde_json::from_str(value).map_err(|_| {
-                    SqlErrorKind::Evaluation { sqlstate: "22P02", message: "invalid input syntax for type json".to_owned() }
-                })?;
+                let json: serde_json::Value =
+                    serde_json::from_str(value).map_err(|_| SqlErrorKind::Evaluation {
+                        sqlstate: "22P02",
+                        message: "invalid input syntax for type json".to_owned(),
+                    })?;
                 builder.append_value(json.to_string());
             }
             None => builder.append_null(),
@@ -182,7 +187,9 @@ fn canonical_uuid(text: &StringViewArray) -> Result<ArrayRef, SqlError> {
         let inner = value.trim().trim_start_matches('{').trim_end_matches('}');
         let digits: String = inner.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
         if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(SqlErrorKind::InvalidText { type_name: "uuid".to_owned(), value: value.to_owned() }.into());
+            return Err(
+                SqlErrorKind::InvalidText { type_name: "uuid".to_owned(), value: value.to_owned() }.into()
+            );
         }
         let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
         builder.append_value(parts.join("-"));
@@ -214,7 +221,9 @@ fn limited(values: &ArrayRef, length: usize, column: &Column) -> Result<ArrayRef
         };
         match value.char_indices().nth(length) {
             None => builder.append_value(value),
-            Some((at, _)) if value[at..].bytes().all(|byte| byte == b' ') => builder.append_value(&value[..at]),
+            Some((at, _)) if value[at..].bytes().all(|byte| byte == b' ') => {
+                builder.append_value(&value[..at])
+            }
             Some(_) => {
                 let type_name = column_type(column).replace("varchar(", "character varying(");
                 return Err(SqlErrorKind::StringTooLong { type_name }.into());
@@ -258,7 +267,10 @@ mod tests {
         let error = assign(&text(&["99999999999"]), &column(DataType::Int32, None)).unwrap_err();
         assert_eq!(error.to_string(), "value \"99999999999\" is out of range for type integer");
         let error = assign(&text(&["1", "x"]), &column(DataType::Int64, None)).unwrap_err();
-        assert_eq!((error.sqlstate(), error.to_string().as_str()), ("22P02", "invalid input syntax for type bigint: \"x\""));
+        assert_eq!(
+            (error.sqlstate(), error.to_string().as_str()),
+            ("22P02", "invalid input syntax for type bigint: \"x\"")
+        );
     }
 
     #[test]
@@ -274,14 +286,23 @@ mod tests {
         let limited = column(DataType::Utf8View, Some("character varying(3)"));
         assert!(assign(&text(&["äöü", "ab    "]), &limited).is_ok());
         let error = assign(&text(&["abcd"]), &limited).unwrap_err();
-        assert_eq!((error.sqlstate(), error.to_string().as_str()), ("22001", "value too long for type character varying(3)"));
+        assert_eq!(
+            (error.sqlstate(), error.to_string().as_str()),
+            ("22001", "value too long for type character varying(3)")
+        );
     }
 
     #[test]
     fn json_uuid_and_bytea_have_one_stored_form() {
-        let json = assign(&text(&["{\"b\": 1, \"a\" : [1, 2], \"b\": 2}"]), &column(DataType::Utf8View, Some("jsonb")));
+        let json = assign(
+            &text(&["{\"b\": 1, \"a\" : [1, 2], \"b\": 2}"]),
+            &column(DataType::Utf8View, Some("jsonb")),
+        );
         assert_eq!(json.unwrap().as_string_view().value(0), "{\"a\":[1,2],\"b\":2}");
-        let uuid = assign(&text(&["{A0EEBC99-9C0B4EF8BB6D6BB9BD380A11}"]), &column(DataType::Utf8View, Some("uuid")));
+        let uuid = assign(
+            &text(&["{A0EEBC99-9C0B4EF8BB6D6BB9BD380A11}"]),
+            &column(DataType::Utf8View, Some("uuid")),
+        );
         assert_eq!(uuid.unwrap().as_string_view().value(0), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11");
         let bytes = assign(&text(&["\\x00fF"]), &column(DataType::Binary, None)).unwrap();
         assert_eq!(bytes.as_binary::<i32>().value(0), [0, 255]);

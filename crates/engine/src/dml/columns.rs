@@ -19,7 +19,12 @@ pub(crate) struct TableColumns {
 
 impl TableColumns {
     /// `action` as PostgreSQL words it: `insert into`, `update` or `delete from`.
-    pub(crate) fn find(live: &Live, schema: Option<&str>, name: &str, action: &str) -> Result<Self, SqlError> {
+    pub(crate) fn find(
+        live: &Live,
+        schema: Option<&str>,
+        name: &str,
+        action: &str,
+    ) -> Result<Self, SqlError> {
         let relation = live.find(schema, name)?;
         let refused = |what: &str| -> SqlError {
             let hint = "Rows can be written to tables only.";
@@ -38,7 +43,9 @@ impl TableColumns {
                 .into());
             }
             RelationKind::Sink => {
-                return Err(SqlErrorKind::unsupported("INSERT into a sink").hint("Use CREATE SINK ... AS SELECT."));
+                return Err(
+                    SqlErrorKind::unsupported("INSERT into a sink").hint("Use CREATE SINK ... AS SELECT.")
+                );
             }
             RelationKind::Side { .. } => return Err(refused("system relation")),
         }
@@ -56,7 +63,8 @@ impl TableColumns {
     /// Position of a column.
     pub(crate) fn position(&self, name: &str) -> Result<usize, SqlError> {
         self.columns().iter().position(|column| column.name == name).ok_or_else(|| {
-            SqlErrorKind::UndefinedColumnOf { column: name.to_owned(), relation: self.relation.name.clone() }.into()
+            SqlErrorKind::UndefinedColumnOf { column: name.to_owned(), relation: self.relation.name.clone() }
+                .into()
         })
     }
 
@@ -75,7 +83,11 @@ impl TableColumns {
     }
 
     /// Visible columns to a row of the view table; `row_ids` fills the hidden key.
-    pub(crate) fn stored_rows(&self, visible: &[ArrayRef], row_ids: Option<ArrayRef>) -> Result<RecordBatch, SqlError> {
+    pub(crate) fn stored_rows(
+        &self,
+        visible: &[ArrayRef],
+        row_ids: Option<ArrayRef>,
+    ) -> Result<RecordBatch, SqlError> {
         let schema = &self.stored.schema.columns;
         let mut columns: Vec<Option<ArrayRef>> = vec![None; schema.fields().len()];
         for (values, &place) in visible.iter().zip(&self.stored.output) {
@@ -102,8 +114,9 @@ impl TableColumns {
     /// (semantics 3).
     pub(crate) fn refuse_append_only(&self, statement: &str) -> Result<(), SqlError> {
         if self.append_only {
-            return Err(SqlErrorKind::unsupported(format!("{statement} of a table with a watermark"))
-                .hint("A watermark promises that no row at or before it changes; drop it to update or delete rows."));
+            return Err(SqlErrorKind::unsupported(format!("{statement} of a table with a watermark")).hint(
+                "A watermark promises that no row at or before it changes; drop it to update or delete rows.",
+            ));
         }
         Ok(())
     }

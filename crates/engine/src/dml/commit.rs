@@ -123,7 +123,12 @@ impl WriteLog {
     }
 
     /// Makes the writes of a transaction durable.
-    pub(crate) async fn commit(&self, shared: &Arc<Shared>, view: &ReadView, writes: &Writes) -> Result<Committed, SqlError> {
+    pub(crate) async fn commit(
+        &self,
+        shared: &Arc<Shared>,
+        view: &ReadView,
+        writes: &Writes,
+    ) -> Result<Committed, SqlError> {
         let Some(record) = writes.record()? else { return Ok(Committed::Done) };
         loop {
             // Registered before validation, so that a landing in between is not missed.
@@ -231,7 +236,9 @@ impl Pending {
                     continue;
                 }
                 let key: Arc<[u8]> = Arc::from(key);
-                table.keys.insert(Arc::clone(&key), PendingKey { sequence: IN_FLIGHT, exists: write.exists() });
+                table
+                    .keys
+                    .insert(Arc::clone(&key), PendingKey { sequence: IN_FLIGHT, exists: write.exists() });
                 keys.push(key);
             }
             reserved.push((id, keys));
@@ -301,7 +308,8 @@ fn unchanged(pending: &PendingTable, writes: &TableWrites, now: &Published) -> R
         return Ok(true);
     }
     let Some(after) = writes.rows_added()? else { return Ok(true) };
-    let (rows, found) = now.get(stored.table, &stored.schema, &after.columns()[..key_len]).map_err(from_state)?;
+    let (rows, found) =
+        now.get(stored.table, &stored.schema, &after.columns()[..key_len]).map_err(from_state)?;
     if found.is_empty() {
         return Ok(true);
     }
@@ -320,7 +328,8 @@ fn duplicate_key(writes: &TableWrites, key: &[u8]) -> Result<SqlError, SqlError>
     let Some(rows) = writes.rows_added()? else {
         return Ok(SqlErrorKind::internal("a duplicate key without a row").into());
     };
-    let keys = encode_keys(&rows.columns()[..writes.stored().schema.key_len], rows.num_rows()).map_err(from_state)?;
+    let keys = encode_keys(&rows.columns()[..writes.stored().schema.key_len], rows.num_rows())
+        .map_err(from_state)?;
     let row = (0..keys.len()).find(|&row| keys.get(row) == key).unwrap_or(0);
     Ok(writes.duplicate(&rows, row))
 }

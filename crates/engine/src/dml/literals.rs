@@ -1,5 +1,7 @@
 //! VALUES lists of literals, read straight into columns: a bulk INSERT need not pass the planner.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
+
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewBuilder};
@@ -19,7 +21,10 @@ pub(crate) enum Cell<'a> {
 }
 
 /// The columns of `rows`, cast to the types of `targets`; `None` when a value is not a literal.
-pub(crate) fn literal_rows(rows: &[Vec<Cell<'_>>], targets: &[&Column]) -> Result<Option<Vec<ArrayRef>>, SqlError> {
+pub(crate) fn literal_rows(
+    rows: &[Vec<Cell<'_>>],
+    targets: &[&Column],
+) -> Result<Option<Vec<ArrayRef>>, SqlError> {
     let mut columns = Vec::with_capacity(targets.len());
     for (place, target) in targets.iter().enumerate() {
         let mut builder = StringViewBuilder::with_capacity(rows.len());
@@ -73,7 +78,9 @@ fn literal<'a>(cell: Cell<'a>, target: &Column) -> Option<Literal<'a>> {
 /// rounded to a whole number goes the long way.
 fn number(text: &str, target: &Column) -> Option<String> {
     let is_whole = !text.contains(['.', 'e', 'E', '_']);
-    let fits = target.data_type.is_floating() || (target.data_type.is_numeric() && is_whole) || is_decimal(text, target);
+    let fits = target.data_type.is_floating()
+        || (target.data_type.is_numeric() && is_whole)
+        || is_decimal(text, target);
     fits.then(|| text.to_owned())
 }
 
@@ -103,7 +110,12 @@ mod tests {
 
     #[test]
     fn literals_become_columns_of_the_target_types() {
-        let targets = [column(DataType::Int64), column(DataType::Utf8View), column(DataType::Boolean), column(DataType::Int64)];
+        let targets = [
+            column(DataType::Int64),
+            column(DataType::Utf8View),
+            column(DataType::Boolean),
+            column(DataType::Int64),
+        ];
         let columns = rows("-7, 'it''s', true, NULL", &targets).unwrap().unwrap();
         assert_eq!(columns[0].as_primitive::<Int64Type>().value(0), -7);
         assert_eq!(columns[1].as_string_view().value(0), "it's");

@@ -139,7 +139,12 @@ impl TableWrites {
 
     /// Replaces rows that the transaction sees; row i of `old` becomes row i of `new`. Uniqueness
     /// is that of the result: keys may be passed on from row to row.
-    pub(crate) fn update(&mut self, old: &RecordBatch, new: &RecordBatch, published: &Published) -> Result<(), SqlError> {
+    pub(crate) fn update(
+        &mut self,
+        old: &RecordBatch,
+        new: &RecordBatch,
+        published: &Published,
+    ) -> Result<(), SqlError> {
         self.delete(old)?;
         self.insert(new, published)
     }
@@ -148,7 +153,8 @@ impl TableWrites {
     /// touched.
     pub(crate) fn untouched(&self, batch: &RecordBatch) -> Result<RecordBatch, SqlError> {
         let keys = self.encode(batch)?;
-        let keep: BooleanArray = (0..keys.len()).map(|row| Some(!self.keys.contains_key(keys.get(row)))).collect();
+        let keep: BooleanArray =
+            (0..keys.len()).map(|row| Some(!self.keys.contains_key(keys.get(row)))).collect();
         if keep.true_count() == batch.num_rows() {
             return Ok(batch.clone());
         }
@@ -208,9 +214,16 @@ impl TableWrites {
     }
 
     /// Keys this transaction has not touched must be free in its snapshot.
-    fn refuse_taken(&self, rows: &RecordBatch, keys: &EncodedKeys, published: &Published) -> Result<(), SqlError> {
-        let unknown: Vec<u32> =
-            (0..keys.len()).filter(|&row| !self.keys.contains_key(keys.get(row))).map(|row| row as u32).collect();
+    fn refuse_taken(
+        &self,
+        rows: &RecordBatch,
+        keys: &EncodedKeys,
+        published: &Published,
+    ) -> Result<(), SqlError> {
+        let unknown: Vec<u32> = (0..keys.len())
+            .filter(|&row| !self.keys.contains_key(keys.get(row)))
+            .map(|row| row as u32)
+            .collect();
         if unknown.is_empty() || self.stored.has_hidden_key() {
             return Ok(());
         }
@@ -220,7 +233,8 @@ impl TableWrites {
             take_record_batch(rows, &UInt32Array::from(unknown)).map_err(from_arrow)?
         };
         let key_columns: &[ArrayRef] = &asked.columns()[..self.stored.schema.key_len];
-        let (_, found) = published.get(self.stored.table, &self.stored.schema, key_columns).map_err(from_state)?;
+        let (_, found) =
+            published.get(self.stored.table, &self.stored.schema, key_columns).map_err(from_state)?;
         match found.first() {
             Some(&row) => Err(self.duplicate(&asked, row as usize)),
             None => Ok(()),
@@ -236,7 +250,10 @@ impl TableWrites {
                 arrow::util::display::array_value_to_string(rows.column(column), row).unwrap_or_default()
             })
             .collect();
-        SqlErrorKind::UniqueViolation { constraint: format!("{}_pkey", self.name) }
-            .detail(format!("Key ({})=({}) already exists.", names.join(", "), values.join(", ")))
+        SqlErrorKind::UniqueViolation { constraint: format!("{}_pkey", self.name) }.detail(format!(
+            "Key ({})=({}) already exists.",
+            names.join(", "),
+            values.join(", ")
+        ))
     }
 }

@@ -17,7 +17,8 @@ pub(super) fn begin(session: &mut Session, modes: TransactionModes) -> Result<Ou
         Some(SettingsAfter { commit: session.settings.clone(), rollback: session.settings.clone() });
     session.transaction = Some(Transaction::new(session.shared.clock.now()));
     let read_only = session.settings.get("default_transaction_read_only").unwrap_or("off").to_owned();
-    let isolation = session.settings.get("default_transaction_isolation").unwrap_or("repeatable read").to_owned();
+    let isolation =
+        session.settings.get("default_transaction_isolation").unwrap_or("repeatable read").to_owned();
     session.set("transaction_read_only", &[read_only], true)?;
     session.set("transaction_isolation", &[isolation], true)?;
     set::apply(session, modes, "transaction_", true)?;
@@ -48,11 +49,14 @@ pub(super) async fn commit(session: &mut Session) -> Result<Output, SqlError> {
         Some(_) | None => Ok(Committed::Done),
     };
     if let Some(after) = after {
-        session.settings = if matches!(committed, Ok(Committed::Done)) { after.commit } else { after.rollback };
+        session.settings =
+            if matches!(committed, Ok(Committed::Done)) { after.commit } else { after.rollback };
     }
     match committed? {
         Committed::Done => Ok(Output::tag("COMMIT")),
-        Committed::Conflict => Err(SqlErrorKind::SerializationFailure.hint("The transaction might succeed if retried.")),
+        Committed::Conflict => {
+            Err(SqlErrorKind::SerializationFailure.hint("The transaction might succeed if retried."))
+        }
     }
 }
 

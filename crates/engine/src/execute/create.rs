@@ -78,7 +78,14 @@ impl Creation {
         Ok(notices)
     }
 
-    fn relation(&self, id: RelationId, schema: String, name: String, first_table: u32, planned: &PlannedRelation) -> Relation {
+    fn relation(
+        &self,
+        id: RelationId,
+        schema: String,
+        name: String,
+        first_table: u32,
+        planned: &PlannedRelation,
+    ) -> Relation {
         Relation {
             id,
             schema,
@@ -104,6 +111,7 @@ struct Heading<'a> {
 }
 
 impl<'a> Heading<'a> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "every other statement creates nothing")]
     fn of(statement: &'a Statement) -> Option<Self> {
         Some(match statement {
             Statement::CreateSource(create) => {
@@ -115,9 +123,11 @@ impl<'a> Heading<'a> {
             Statement::CreateView(create) => {
                 Self { tag: "CREATE VIEW", name: &create.name, if_not_exists: create.if_not_exists }
             }
-            Statement::CreateMaterializedView(create) => {
-                Self { tag: "CREATE MATERIALIZED VIEW", name: &create.name, if_not_exists: create.if_not_exists }
-            }
+            Statement::CreateMaterializedView(create) => Self {
+                tag: "CREATE MATERIALIZED VIEW",
+                name: &create.name,
+                if_not_exists: create.if_not_exists,
+            },
             Statement::CreateSink(create) => {
                 Self { tag: "CREATE SINK", name: &create.name, if_not_exists: create.if_not_exists }
             }
@@ -136,7 +146,9 @@ impl<'a> Heading<'a> {
         match (taken, self.if_not_exists) {
             (false, _) => Ok(None),
             (true, true) => Ok(Some(format!("relation \"{name}\" already exists, skipping"))),
-            (true, false) => Err(SqlErrorKind::DuplicateRelation { name: name.clone() }.at(self.name.position)),
+            (true, false) => {
+                Err(SqlErrorKind::DuplicateRelation { name: name.clone() }.at(self.name.position))
+            }
         }
     }
 }
@@ -146,11 +158,11 @@ fn side_relations(relation: &Relation, planned: &PlannedRelation, catalog: &mut 
     let Some(graph) = &planned.graph else { return Vec::new() };
     let mut kinds = Vec::new();
     if graph.side_tables.late.is_some() {
-        kinds.push((SideKind::Late, "late", SideTables::late_schema().columns.clone()));
+        kinds.push((SideKind::Late, "late", Arc::clone(&SideTables::late_schema().columns)));
     }
     // The rows of a table are checked before they get in.
     if planned.job != JobKind::Table {
-        kinds.push((SideKind::Errors, "errors", SideTables::errors_schema().columns.clone()));
+        kinds.push((SideKind::Errors, "errors", Arc::clone(&SideTables::errors_schema().columns)));
     }
     kinds
         .into_iter()

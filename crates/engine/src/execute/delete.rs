@@ -36,7 +36,8 @@ pub(super) async fn describe(session: &mut Session, delete: &Delete) -> Result<S
     let mut signature = Signature::default();
     let tables = statement_tables(session, &live).with_target(delete.target.clone());
     plan(session, &live, &delete.query, tables).await?.infer(&mut signature)?;
-    signature.schema = returning_schema(session, &live, &delete.target, &delete.alias, delete.returning).await?;
+    signature.schema =
+        returning_schema(session, &live, &delete.target, &delete.alias, delete.returning).await?;
     Ok(signature)
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use sql::{SqlError, SqlErrorKind};
-use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableFactor};
+use sqlparser::ast::{
+    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableFactor,
+};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
@@ -148,8 +150,13 @@ fn changed_table(
     rows: Vec<RecordBatch>,
 ) -> Result<StatementTables, SqlError> {
     // All columns may be NULL as far as the planner knows: nothing is optimised away by a promise.
-    let fields: Vec<_> =
-        target.stored.visible.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    let fields: Vec<_> = target
+        .stored
+        .visible
+        .fields()
+        .iter()
+        .map(|field| field.as_ref().clone().with_nullable(true))
+        .collect();
     let schema: SchemaRef = Arc::new(Schema::new(fields));
     let rows = rows
         .into_iter()
@@ -168,15 +175,16 @@ fn returning_query(alias: &str, items: &[SelectItem]) -> Result<Query, SqlError>
 pub(super) fn template(table: &str, alias: &str) -> Result<Query, SqlError> {
     let alias = Ident::with_quote('"', alias);
     let text = format!("SELECT 1 FROM \"{DML_SCHEMA}\".{table} AS {alias}");
-    let query = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
+    let query =
+        Parser::new(&PostgreSqlDialect {}).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
     query.map(|query| *query).map_err(|error| SqlErrorKind::internal(error.to_string()).into())
 }
 
 pub(super) fn select_mut(query: &mut Query) -> Result<&mut Select, SqlError> {
-    match query.body.as_mut() {
-        SetExpr::Select(select) => Ok(select),
-        _ => Err(SqlErrorKind::internal("a template without SELECT").into()),
-    }
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return Err(SqlErrorKind::internal("a template without SELECT").into());
+    };
+    Ok(select)
 }
 
 /// A column of the table named `alias`.
@@ -206,7 +214,10 @@ pub(super) fn folded(ident: &Ident) -> String {
 }
 
 /// The table of UPDATE and DELETE: its name, and the name it goes by in the statement.
-pub(super) fn target_of(factor: &TableFactor, statement: &str) -> Result<(Option<String>, String, String), SqlError> {
+pub(super) fn target_of(
+    factor: &TableFactor,
+    statement: &str,
+) -> Result<(Option<String>, String, String), SqlError> {
     let TableFactor::Table { name, alias, .. } = factor else {
         return Err(SqlErrorKind::unsupported(format!("{statement} of anything but a table")).into());
     };
@@ -219,9 +230,11 @@ pub(super) fn target_of(factor: &TableFactor, statement: &str) -> Result<(Option
 /// it is changed once.
 pub(super) fn first_of_each(rows: &RecordBatch, target: &TableColumns) -> Result<RecordBatch, SqlError> {
     let key_len = target.stored.schema.key_len;
-    let keys = state::encode_keys(&rows.columns()[..key_len], rows.num_rows()).map_err(crate::error::from_state)?;
+    let keys =
+        state::encode_keys(&rows.columns()[..key_len], rows.num_rows()).map_err(crate::error::from_state)?;
     let mut seen = BTreeSet::new();
-    let keep: arrow::array::BooleanArray = (0..keys.len()).map(|row| Some(seen.insert(keys.get(row)))).collect();
+    let keep: arrow::array::BooleanArray =
+        (0..keys.len()).map(|row| Some(seen.insert(keys.get(row)))).collect();
     if keep.true_count() == rows.num_rows() {
         return Ok(rows.clone());
     }

@@ -152,8 +152,10 @@ fn change(dropped: &[Relation], live: &Live, meta: catalog::MetaWrites) -> Chang
 
 /// What went along, as PostgreSQL says it.
 fn cascade_notice(dropped: &[Relation], named: &[RelationId]) -> Option<String> {
-    let others: Vec<&Relation> =
-        dropped.iter().filter(|relation| !named.contains(&relation.id) && relation.parent().is_none()).collect();
+    let others: Vec<&Relation> = dropped
+        .iter()
+        .filter(|relation| !named.contains(&relation.id) && relation.parent().is_none())
+        .collect();
     match others.as_slice() {
         [] => None,
         [one] => Some(format!("drop cascades to {}", one.description())),

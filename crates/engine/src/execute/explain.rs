@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::physical_plan::displayable;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
+use datafusion::physical_plan::displayable;
 use planner::{explain_text, plan_relation};
 use sql::statement::QualifiedName;
 use sql::{SqlError, SqlErrorKind, Statement};
@@ -19,6 +19,7 @@ pub(super) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("QUERY PLAN", DataType::Utf8View, false)]))
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "every other statement has no plan")]
 pub(super) async fn run(
     session: &mut Session,
     statement: &Statement,
@@ -43,7 +44,9 @@ pub(super) async fn run(
                 .shared
                 .workers
                 .run(async move {
-                    datafusion::physical_plan::collect(Arc::clone(&physical), task).await.map_err(from_datafusion)?;
+                    datafusion::physical_plan::collect(Arc::clone(&physical), task)
+                        .await
+                        .map_err(from_datafusion)?;
                     Ok(DisplayableExecutionPlan::with_metrics(physical.as_ref()).indent(verbose).to_string())
                 })
                 .await?;
@@ -76,21 +79,19 @@ pub(super) async fn run(
 /// `EXPLAIN MATERIALIZED VIEW name`.
 pub(super) async fn relation(session: &mut Session, name: &QualifiedName) -> Result<Output, SqlError> {
     let live = session.live();
-    let relation = live
-        .find(name.schema.as_deref(), &name.name)
-        .map_err(|error| error.at(name.position))?
-        .clone();
+    let relation =
+        live.find(name.schema.as_deref(), &name.name).map_err(|error| error.at(name.position))?.clone();
     if relation.parent().is_some() {
-        return Err(SqlErrorKind::WrongObjectType { name: relation.name, expected: "a relation with a plan of its own" }
-            .at(name.position));
+        return Err(SqlErrorKind::WrongObjectType {
+            name: relation.name,
+            expected: "a relation with a plan of its own",
+        }
+        .at(name.position));
     }
     let mut ctx = session.plan_context(&live);
     ctx.settings = relation.settings.clone();
-    let text = session
-        .shared
-        .workers
-        .run(async move { Ok(explain_text(&plan_stored(&relation, &ctx)?.1)) })
-        .await?;
+    let text =
+        session.shared.workers.run(async move { Ok(explain_text(&plan_stored(&relation, &ctx)?.1)) }).await?;
     answer(&text)
 }
 

@@ -12,7 +12,9 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Span;
 
 use super::Signature;
-use super::dml::{ATTEMPTS, Change, Outcome, carry_out, folded, returning, returning_schema, table_name, template};
+use super::dml::{
+    ATTEMPTS, Change, Outcome, carry_out, folded, returning, returning_schema, table_name, template,
+};
 use super::query::{fixed_live, plan, read_view, statement_tables};
 use crate::batch::CHANGED;
 use crate::dml::{Cell, TableColumns, assign, literal_rows};
@@ -112,7 +114,10 @@ impl<'a> InsertPlan<'a> {
             let targets: Vec<&Column> =
                 self.columns[..width].iter().map(|&column| &self.target.columns()[column]).collect();
             if cells.iter().any(|row| row.len() != width) {
-                return Err(SqlErrorKind::Syntax { message: "VALUES lists must all be the same length".to_owned() }.into());
+                return Err(SqlErrorKind::Syntax {
+                    message: "VALUES lists must all be the same length".to_owned(),
+                }
+                .into());
             }
             if let Some(given) = literal_rows(&cells, &targets)? {
                 let visible = self.with_defaults(session, live, &given, rows.len()).await?;
@@ -146,7 +151,11 @@ impl<'a> InsertPlan<'a> {
         let count = visible.first().map_or(0, |values| values.len());
         let row_ids = if self.target.stored.has_hidden_key() && count > 0 {
             let shared = &session.shared;
-            let first = shared.writes.row_ids.allocate(shared, self.target.relation.id, &self.target.stored, count).await?;
+            let first = shared
+                .writes
+                .row_ids
+                .allocate(shared, self.target.relation.id, &self.target.stored, count)
+                .await?;
             Some(TableColumns::row_ids(first, count))
         } else {
             self.target.stored.has_hidden_key().then(|| TableColumns::row_ids(0, 0))
@@ -191,7 +200,11 @@ impl<'a> InsertPlan<'a> {
 
     /// The default of each column that has one.
     fn default_expressions(&self) -> Result<Vec<Option<Expr>>, SqlError> {
-        self.target.columns().iter().map(|column| column.default.as_deref().map(parse_expression).transpose()).collect()
+        self.target
+            .columns()
+            .iter()
+            .map(|column| column.default.as_deref().map(parse_expression).transpose())
+            .collect()
     }
 
     fn cells<'b>(&self, row: &'b [Expr], defaults: &'b [Option<Expr>]) -> Vec<Cell<'b>> {
@@ -255,7 +268,12 @@ impl<'a> InsertPlan<'a> {
 }
 
 /// A default, evaluated once for the statement.
-async fn default_value(session: &Session, live: &Arc<Live>, default: &str, column: &Column) -> Result<ArrayRef, SqlError> {
+async fn default_value(
+    session: &Session,
+    live: &Arc<Live>,
+    default: &str,
+    column: &Column,
+) -> Result<ArrayRef, SqlError> {
     let expression = parse_expression(default)?;
     if let Some(mut literal) = literal_rows(&[vec![Cell::Expression(&expression)]], &[column])?
         && let Some(value) = literal.pop()

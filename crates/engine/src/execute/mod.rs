@@ -38,7 +38,9 @@ pub(crate) async fn run(session: &mut Session, parsed: &Parsed) -> Result<Output
         | Statement::CreateView(_)
         | Statement::CreateMaterializedView(_)
         | Statement::CreateSink(_) => create::run(session, &parsed.statement).await,
-        Statement::CreateSchema { name, if_not_exists } => create_schema::run(session, name, *if_not_exists).await,
+        Statement::CreateSchema { name, if_not_exists } => {
+            create_schema::run(session, name, *if_not_exists).await
+        }
         Statement::Drop(drop) => drop::run(session, drop).await,
         Statement::Explain { analyze, verbose, statement } => {
             explain::run(session, statement, *analyze, *verbose).await
@@ -66,11 +68,14 @@ pub(crate) async fn prepare(
     parsed: Parsed,
     types: &[Option<DataType>],
 ) -> Result<Prepared, SqlError> {
-    if session.transaction_status() == b'E' && !matches!(parsed.statement, Statement::Commit | Statement::Rollback) {
+    if session.transaction_status() == b'E'
+        && !matches!(parsed.statement, Statement::Commit | Statement::Rollback)
+    {
         return Err(SqlErrorKind::InFailedTransaction.into());
     }
     let given: Vec<Parameter> =
         types.iter().map(|known| known.clone().map_or(Parameter::Unknown, Parameter::Type)).collect();
+    let declared = parameters::declared(&parsed.statement);
     let mut typed = parsed.statement.clone();
     let count = parameters::bind(&mut typed, &given)?;
     let (kind, signature) = match &typed {
@@ -103,8 +108,11 @@ pub(crate) async fn prepare(
     let parameters: Vec<DataType> = (0..count.max(types.len()))
         .map(|at| {
             let given = types.get(at).cloned().flatten();
+            let declared = || {
+                declared.iter().find(|(number, _)| *number == at + 1).map(|(_, data_type)| data_type.clone())
+            };
             // What nothing says anything about is text, as in PostgreSQL.
-            given.or_else(|| signature.parameter(at)).unwrap_or(DataType::Utf8View)
+            given.or_else(declared).or_else(|| signature.parameter(at)).unwrap_or(DataType::Utf8View)
         })
         .collect();
     let inner = Arc::new(PreparedStatement { parsed, parameters: parameters.clone() });

@@ -98,7 +98,11 @@ fn named(plan: &LogicalPlan, names: &[String]) -> Result<SchemaRef, SqlError> {
 }
 
 /// The instant at which a statement reads these relations (semantics 16–18).
-pub(super) async fn read_view(session: &Session, live: &Live, relations: &[RelationId]) -> Result<ReadView, SqlError> {
+pub(super) async fn read_view(
+    session: &Session,
+    live: &Live,
+    relations: &[RelationId],
+) -> Result<ReadView, SqlError> {
     let shared = &session.shared;
     let kept: Vec<RelationId> = relations
         .iter()

@@ -1,7 +1,7 @@
 //! SHOW: settings, and lists of what exists.
 
-use catalog::{Catalog, Relation, RelationKind};
 use arrow::datatypes::SchemaRef;
+use catalog::{Catalog, Relation, RelationKind};
 use sql::statement::{QualifiedName, Show};
 use sql::{SqlError, SqlErrorKind};
 
@@ -11,10 +11,16 @@ use crate::system::{JOBS, Row, SystemTable, text_schema};
 use crate::{Output, Rows, Session};
 
 const NO_ROWS: fn(&crate::system::SystemContext) -> Vec<Row> = |_| Vec::new();
-const ALL: SystemTable =
-    SystemTable { name: "settings", columns: &[("name", Text), ("setting", Text), ("description", Text)], rows: NO_ROWS };
-const RELATIONS: SystemTable =
-    SystemTable { name: "relations", columns: &[("schema", Text), ("name", Text), ("owner", Text)], rows: NO_ROWS };
+const ALL: SystemTable = SystemTable {
+    name: "settings",
+    columns: &[("name", Text), ("setting", Text), ("description", Text)],
+    rows: NO_ROWS,
+};
+const RELATIONS: SystemTable = SystemTable {
+    name: "relations",
+    columns: &[("schema", Text), ("name", Text), ("owner", Text)],
+    rows: NO_ROWS,
+};
 const SCHEMAS: SystemTable = SystemTable { name: "schemas", columns: &[("name", Text)], rows: NO_ROWS };
 const CREATE: SystemTable =
     SystemTable { name: "create", columns: &[("name", Text), ("create_statement", Text)], rows: NO_ROWS };
@@ -23,7 +29,9 @@ pub(super) fn schema(show: &Show) -> SchemaRef {
     match show {
         Show::Setting(name) => text_schema(&canonical_name(name)),
         Show::All => ALL.schema(),
-        Show::Tables | Show::Views | Show::MaterializedViews | Show::Sources | Show::Sinks => RELATIONS.schema(),
+        Show::Tables | Show::Views | Show::MaterializedViews | Show::Sources | Show::Sinks => {
+            RELATIONS.schema()
+        }
         Show::Schemas => SCHEMAS.schema(),
         Show::Jobs => JOBS.schema(),
         Show::Columns(_) => super::describe::schema(),
@@ -44,7 +52,10 @@ pub(super) fn run(session: &Session, show: &Show) -> Result<Output, SqlError> {
         Show::Sinks => relations(session, |relation| matches!(relation.kind, RelationKind::Sink))?,
         Show::Schemas => {
             let live = session.live();
-            table(&SCHEMAS, live.catalog.schemas().into_iter().map(|name| vec![("name", name.into())]).collect())?
+            table(
+                &SCHEMAS,
+                live.catalog.schemas().into_iter().map(|name| vec![("name", name.into())]).collect(),
+            )?
         }
         Show::Jobs => {
             let ctx = session.function_context(session.live());
@@ -62,10 +73,8 @@ fn table(table: &SystemTable, rows: Vec<Row>) -> Result<Rows, SqlError> {
 }
 
 fn setting(session: &Session, name: &str) -> Result<Output, SqlError> {
-    let value = session
-        .settings
-        .get(name)
-        .ok_or_else(|| SqlErrorKind::UndefinedSetting { name: name.to_owned() })?;
+    let value =
+        session.settings.get(name).ok_or_else(|| SqlErrorKind::UndefinedSetting { name: name.to_owned() })?;
     let schema = text_schema(&canonical_name(name));
     let batch = crate::system::text_batch(&schema, value)?;
     Ok(Output::rows("SHOW", Rows::from_batches(schema, vec![batch])))
@@ -73,8 +82,10 @@ fn setting(session: &Session, name: &str) -> Result<Output, SqlError> {
 
 fn settings(session: &Session) -> Vec<Row> {
     let all = session.settings.all().into_iter();
-    all.map(|(name, value, doc)| vec![("name", name.into()), ("setting", value.into()), ("description", doc.into())])
-        .collect()
+    all.map(|(name, value, doc)| {
+        vec![("name", name.into()), ("setting", value.into()), ("description", doc.into())]
+    })
+    .collect()
 }
 
 fn relations(session: &Session, is_meant: fn(&Relation) -> bool) -> Result<Rows, SqlError> {
@@ -98,13 +109,19 @@ fn create(session: &Session, name: &QualifiedName) -> Result<Rows, SqlError> {
     let live = session.live();
     let relation = live.find(name.schema.as_deref(), &name.name).map_err(|error| error.at(name.position))?;
     if relation.parent().is_some() {
-        return Err(SqlErrorKind::WrongObjectType { name: relation.name.clone(), expected: "created by a statement" }
-            .at(name.position));
+        return Err(SqlErrorKind::WrongObjectType {
+            name: relation.name.clone(),
+            expected: "created by a statement",
+        }
+        .at(name.position));
     }
     let full = if relation.schema == Catalog::PUBLIC {
         relation.name.clone()
     } else {
         format!("{}.{}", relation.schema, relation.name)
     };
-    table(&CREATE, vec![vec![("name", full.into()), ("create_statement", relation.definition.clone().into())]])
+    table(
+        &CREATE,
+        vec![vec![("name", full.into()), ("create_statement", relation.definition.clone().into())]],
+    )
 }

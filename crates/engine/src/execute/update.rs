@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use sql::{SqlError, SqlErrorKind};
-use sqlparser::ast::{Assignment, AssignmentTarget, Expr, Ident, Query, SelectItem, Update, UpdateTableFromKind};
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, Expr, Ident, Query, SelectItem, Update, UpdateTableFromKind,
+};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
@@ -40,7 +42,8 @@ pub(super) async fn describe(session: &mut Session, update: &Update) -> Result<S
     let mut signature = Signature::default();
     let tables = statement_tables(session, &live).with_target(update.target.clone());
     plan(session, &live, &update.query, tables).await?.infer(&mut signature)?;
-    signature.schema = returning_schema(session, &live, &update.target, &update.alias, update.returning).await?;
+    signature.schema =
+        returning_schema(session, &live, &update.target, &update.alias, update.returning).await?;
     Ok(signature)
 }
 
@@ -75,14 +78,16 @@ impl<'a> UpdatePlan<'a> {
         let mut query = template(TARGET, &alias)?;
         let select = select_mut(&mut query)?;
         let stored = target.stored.schema.columns.fields().iter();
-        let old = stored.enumerate().map(|(at, field)| (column_of(&alias, field.name()), format!("$old{at}")));
+        let old =
+            stored.enumerate().map(|(at, field)| (column_of(&alias, field.name()), format!("$old{at}")));
         let new = values.into_iter().enumerate().map(|(at, value)| (value, format!("$new{at}")));
         select.projection = old
             .chain(new)
             .map(|(expr, name)| SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) })
             .collect();
         select.selection = update.selection.clone();
-        if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) = &update.from {
+        if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) = &update.from
+        {
             select.from.extend(from.iter().cloned());
         }
         Ok(Self { target, alias, query, assigned, returning: update.returning.as_deref() })

@@ -82,7 +82,13 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     },
     Definition { names: &["pg_encoding_to_char"], returns: Text, call: |_, _| Ok("UTF8".into()) },
     Definition {
-        names: &["pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size", "pg_database_size"],
+        names: &[
+            "pg_table_size",
+            "pg_relation_size",
+            "pg_total_relation_size",
+            "pg_indexes_size",
+            "pg_database_size",
+        ],
         returns: Int8,
         call: |_, _| Ok(0_i64.into()),
     },
@@ -96,7 +102,9 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     Definition {
         names: &["quote_literal"],
         returns: Text,
-        call: |_, arguments| Ok(text(arguments, 0).map(|text| format!("'{}'", text.replace('\'', "''"))).into()),
+        call: |_, arguments| {
+            Ok(text(arguments, 0).map(|text| format!("'{}'", text.replace('\'', "''"))).into())
+        },
     },
     // What the casts to `reg…` types are rewritten to.
     Definition { names: &["regclass_in", "to_regclass"], returns: Int8, call: regclass_in },
@@ -112,8 +120,12 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     Definition {
         names: &["regproc_out"],
         returns: Text,
-        call: |_, arguments| Ok(number(arguments, 0).map(|oid| if oid == 0 { "-".to_owned() } else { oid.to_string() }).into()),
+        call: |_, arguments| {
+            Ok(number(arguments, 0).map(|oid| if oid == 0 { "-".to_owned() } else { oid.to_string() }).into())
+        },
     },
+    Definition { names: &["pg_array_has"], returns: Bool, call: array_has },
+    Definition { names: &["pg_array_remove"], returns: Text, call: array_remove },
     Definition { names: &["pg_array_to_string"], returns: Text, call: array_to_string },
 ];
 
@@ -127,9 +139,7 @@ fn is_visible(ctx: &FunctionContext, arguments: &[Datum]) -> Result<Datum> {
     let Some(oid) = number(arguments, 0) else { return Ok(Datum::Null) };
     let owner = relation(ctx, oid).or_else(|| keyed_relation(&ctx.system.live, oid));
     Ok(match owner {
-        Some(relation) => {
-            (relation.schema == catalog::Catalog::PUBLIC && relation.parent().is_none()).into()
-        }
+        Some(relation) => (relation.schema == catalog::Catalog::PUBLIC && relation.parent().is_none()).into(),
         None => Datum::Null,
     })
 }
@@ -249,10 +259,31 @@ fn regnamespace_out(ctx: &FunctionContext, arguments: &[Datum]) -> Result<Datum>
     Ok(known.map_or_else(|| oid.to_string(), |(_, name)| quote_identifier(&name)).into())
 }
 
-/// Catalog arrays are text like `{a,b}`.
+/// The elements of a catalog array, which is text like `{a,b}`.
+fn elements(array: &str) -> Vec<&str> {
+    let inner = array.trim_start_matches(['{', '[']).trim_end_matches(['}', ']']);
+    inner.split(',').map(str::trim).filter(|element| !element.is_empty()).collect()
+}
+
+/// `element = ANY (array)`.
+fn array_has(_: &FunctionContext, arguments: &[Datum]) -> Result<Datum> {
+    let Some(array) = text(arguments, 0) else { return Ok(Datum::Null) };
+    let element = match arguments.get(1) {
+        Some(Datum::Text(text)) => text.clone(),
+        Some(Datum::Int(number)) => number.to_string(),
+        Some(Datum::Null | Datum::Bool(_)) | None => return Ok(Datum::Null),
+    };
+    Ok(elements(array).contains(&element.as_str()).into())
+}
+
+fn array_remove(_: &FunctionContext, arguments: &[Datum]) -> Result<Datum> {
+    let Some(array) = text(arguments, 0) else { return Ok(Datum::Null) };
+    let removed = text(arguments, 1);
+    let kept: Vec<&str> = elements(array).into_iter().filter(|element| Some(*element) != removed).collect();
+    Ok(format!("{{{}}}", kept.join(",")).into())
+}
+
 fn array_to_string(_: &FunctionContext, arguments: &[Datum]) -> Result<Datum> {
     let Some(array) = text(arguments, 0) else { return Ok(Datum::Null) };
-    let separator = text(arguments, 1).unwrap_or(",");
-    let inner = array.trim_start_matches(['{', '[']).trim_end_matches(['}', ']']);
-    Ok(inner.split(',').map(str::trim).collect::<Vec<_>>().join(separator).into())
+    Ok(elements(array).join(text(arguments, 1).unwrap_or(",")).into())
 }

@@ -131,11 +131,8 @@ impl ScalarUDFImpl for SessionFunction {
         let rows = args.number_rows;
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let count = if constant { 1 } else { rows };
-        let columns: Vec<Column> = args
-            .args
-            .into_iter()
-            .map(|arg| Column::new(&arg.into_array(count)?))
-            .collect::<Result<_>>()?;
+        let columns: Vec<Column> =
+            args.args.into_iter().map(|arg| Column::new(&arg.into_array(count)?)).collect::<Result<_>>()?;
         let mut results = Vec::with_capacity(count);
         for row in 0..count {
             let values: Vec<Datum> = columns.iter().map(|column| column.get(row)).collect();
@@ -189,7 +186,9 @@ impl Returns {
                 Arc::new(values)
             }
             Self::Int8 => Arc::new(integers.collect::<Int64Array>()),
-            Self::Timestamptz => Arc::new(integers.collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
+            Self::Timestamptz => {
+                Arc::new(integers.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
+            }
             Self::Timestamp => Arc::new(integers.collect::<TimestampMicrosecondArray>()),
             Self::Date => {
                 let days: Date32Array =

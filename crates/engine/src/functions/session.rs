@@ -31,11 +31,21 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     },
     Definition { names: &["current_schema"], returns: Text, call: |_, _| Ok("public".into()) },
     Definition { names: &["current_schemas"], returns: Text, call: current_schemas },
-    Definition { names: &["pg_backend_pid"], returns: Int8, call: |ctx, _| Ok(i64::from(ctx.process).into()) },
+    Definition {
+        names: &["pg_backend_pid"],
+        returns: Int8,
+        call: |ctx, _| Ok(i64::from(ctx.process).into()),
+    },
     Definition { names: &["current_setting"], returns: Text, call: current_setting },
     Definition { names: &["set_config"], returns: Text, call: set_config },
     Definition {
-        names: &["now", "current_timestamp", "transaction_timestamp", "statement_timestamp", "clock_timestamp"],
+        names: &[
+            "now",
+            "current_timestamp",
+            "transaction_timestamp",
+            "statement_timestamp",
+            "clock_timestamp",
+        ],
         returns: Timestamptz,
         call: |ctx, _| Ok(ctx.now.into()),
     },

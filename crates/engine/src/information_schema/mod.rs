@@ -89,7 +89,9 @@ pub(crate) fn find(name: &str) -> Option<SystemTable> {
 /// `table_type` of a relation; sinks are none.
 fn table_type(relation: &Relation) -> Option<&'static str> {
     match relation.kind {
-        RelationKind::Source { .. } | RelationKind::Table { .. } | RelationKind::Side { .. } => Some("BASE TABLE"),
+        RelationKind::Source { .. } | RelationKind::Table { .. } | RelationKind::Side { .. } => {
+            Some("BASE TABLE")
+        }
         RelationKind::View => Some("VIEW"),
         RelationKind::MaterializedView => Some("MATERIALIZED VIEW"),
         RelationKind::Sink => None,

@@ -47,7 +47,8 @@ fn schema_oid(name: &str) -> u32 {
     if name == catalog::Catalog::PUBLIC {
         return PUBLIC;
     }
-    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash =
+        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     SCHEMAS + hash % 100_000_000
 }
 
@@ -62,7 +63,10 @@ pub(crate) fn relation_kind(relation: &Relation) -> Option<&'static str> {
 }
 
 /// Relations whose `relkind` is `kind`, side relations left out.
-pub(crate) fn relations_of_kind<'a>(live: &'a Live, kind: &'static str) -> impl Iterator<Item = &'a Relation> {
+pub(crate) fn relations_of_kind<'a>(
+    live: &'a Live,
+    kind: &'static str,
+) -> impl Iterator<Item = &'a Relation> {
     live.catalog
         .relations()
         .into_iter()
@@ -101,9 +105,8 @@ pub(crate) fn index_name(relation: &Relation) -> String {
 
 /// The relation a primary key's index or constraint belongs to.
 pub(crate) fn keyed_relation(live: &Live, oid: i64) -> Option<&Relation> {
-    keyed_relations(live).find(|relation| {
-        oid == i64::from(index_oid(relation)) || oid == i64::from(constraint_oid(relation))
-    })
+    keyed_relations(live)
+        .find(|relation| oid == i64::from(index_oid(relation)) || oid == i64::from(constraint_oid(relation)))
 }
 
 /// Names of the key columns, quoted where SQL needs it.
@@ -132,9 +135,12 @@ pub(crate) fn quote_identifier(name: &str) -> String {
 /// The query of a view.
 pub(crate) fn view_definition(relation: &Relation) -> Option<String> {
     let parsed = sql::parse(&relation.definition).ok()?;
-    match &parsed.first()?.statement {
-        sql::Statement::CreateView(view) => Some(format!(" {};", view.query_text)),
-        sql::Statement::CreateMaterializedView(view) => Some(format!(" {};", view.query_text)),
-        _ => None,
+    let statement = &parsed.first()?.statement;
+    if let sql::Statement::CreateView(view) = statement {
+        return Some(format!(" {};", view.query_text));
     }
+    if let sql::Statement::CreateMaterializedView(view) = statement {
+        return Some(format!(" {};", view.query_text));
+    }
+    None
 }

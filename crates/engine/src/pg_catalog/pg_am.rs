@@ -6,12 +6,7 @@ use crate::system::{Row, SystemContext, SystemTable};
 
 pub(crate) const PG_AM: SystemTable = SystemTable {
     name: "pg_am",
-    columns: &[
-        ("oid", Oid),
-        ("amname", Name),
-        ("amhandler", Oid),
-        ("amtype", Char),
-    ],
+    columns: &[("oid", Oid), ("amname", Name), ("amhandler", Oid), ("amtype", Char)],
     rows,
 };
 

@@ -6,12 +6,7 @@ use crate::system::{Row, SystemContext, SystemTable};
 
 pub(crate) const PG_ATTRDEF: SystemTable = SystemTable {
     name: "pg_attrdef",
-    columns: &[
-        ("oid", Oid),
-        ("adrelid", Oid),
-        ("adnum", Int2),
-        ("adbin", Text),
-    ],
+    columns: &[("oid", Oid), ("adrelid", Oid), ("adnum", Int2), ("adbin", Text)],
     rows,
 };
 

@@ -1,6 +1,6 @@
 //! `pg_catalog.pg_class`: relations and their indexes.
 
-use super::objects::{index_name, index_oid, namespace_oid, primary_key, relation_kind, BTREE, HEAP, OWNER};
+use super::objects::{BTREE, HEAP, OWNER, index_name, index_oid, namespace_oid, primary_key, relation_kind};
 use crate::system::ColumnType::{Bool, Char, Float4, Int2, Int4, Int8, Name, Oid, Text};
 use crate::system::{Datum, Row, SystemContext, SystemTable};
 

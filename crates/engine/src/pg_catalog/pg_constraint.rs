@@ -40,7 +40,8 @@ pub(crate) const PG_CONSTRAINT: SystemTable = SystemTable {
 fn rows(ctx: &SystemContext) -> Vec<Row> {
     keyed_relations(&ctx.live)
         .map(|relation| {
-            let columns: Vec<String> = primary_key(relation).iter().map(|column| (column + 1).to_string()).collect();
+            let columns: Vec<String> =
+                primary_key(relation).iter().map(|column| (column + 1).to_string()).collect();
             vec![
                 ("oid", constraint_oid(relation).into()),
                 ("conname", index_name(relation).into()),

@@ -1,17 +1,12 @@
 //! `pg_catalog.pg_namespace`: schemas.
 
-use super::objects::{namespaces, OWNER};
+use super::objects::{OWNER, namespaces};
 use crate::system::ColumnType::{Name, Oid, Text};
 use crate::system::{Row, SystemContext, SystemTable};
 
 pub(crate) const PG_NAMESPACE: SystemTable = SystemTable {
     name: "pg_namespace",
-    columns: &[
-        ("oid", Oid),
-        ("nspname", Name),
-        ("nspowner", Oid),
-        ("nspacl", Text),
-    ],
+    columns: &[("oid", Oid), ("nspname", Name), ("nspowner", Oid), ("nspacl", Text)],
     rows,
 };
 

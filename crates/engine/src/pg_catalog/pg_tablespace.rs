@@ -6,13 +6,7 @@ use crate::system::{Row, SystemContext, SystemTable};
 
 pub(crate) const PG_TABLESPACE: SystemTable = SystemTable {
     name: "pg_tablespace",
-    columns: &[
-        ("oid", Oid),
-        ("spcname", Name),
-        ("spcowner", Oid),
-        ("spcacl", Text),
-        ("spcoptions", Text),
-    ],
+    columns: &[("oid", Oid), ("spcname", Name), ("spcowner", Oid), ("spcacl", Text), ("spcoptions", Text)],
     rows,
 };
 

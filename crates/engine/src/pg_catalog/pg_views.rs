@@ -6,12 +6,7 @@ use crate::system::{Row, SystemContext, SystemTable};
 
 pub(crate) const PG_VIEWS: SystemTable = SystemTable {
     name: "pg_views",
-    columns: &[
-        ("schemaname", Name),
-        ("viewname", Name),
-        ("viewowner", Name),
-        ("definition", Text),
-    ],
+    columns: &[("schemaname", Name), ("viewname", Name), ("viewowner", Name), ("definition", Text)],
     rows,
 };
 

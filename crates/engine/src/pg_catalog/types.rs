@@ -123,7 +123,8 @@ pub(crate) fn by_name(name: &str) -> Option<&'static TypeEntry> {
 
 /// The type of a column, by its declared name where the Arrow type does not say it.
 pub(crate) fn column_type(column: &Column) -> TypeEntry {
-    let declared = column.type_name.as_deref().and_then(|name| by_name(name.split('(').next().unwrap_or(name).trim()));
+    let declared =
+        column.type_name.as_deref().and_then(|name| by_name(name.split('(').next().unwrap_or(name).trim()));
     declared.copied().unwrap_or_else(|| of_arrow(&column.data_type))
 }
 
@@ -137,17 +138,22 @@ fn of_arrow(data_type: &DataType) -> TypeEntry {
 pub(crate) fn type_modifier(column: &Column) -> i64 {
     let declared = column.type_name.as_deref().and_then(|name| {
         let (base, rest) = name.split_once('(')?;
-        let numbers: Vec<i64> = rest.trim_end_matches(')').split(',').filter_map(|part| part.trim().parse().ok()).collect();
+        let numbers: Vec<i64> =
+            rest.trim_end_matches(')').split(',').filter_map(|part| part.trim().parse().ok()).collect();
         Some((base.trim().to_owned(), numbers))
     });
     match (declared, &column.data_type) {
-        (Some((base, numbers)), _) if base.contains("char") => numbers.first().map_or(-1, |length| length + 4),
+        (Some((base, numbers)), _) if base.contains("char") => {
+            numbers.first().map_or(-1, |length| length + 4)
+        }
         (Some((base, numbers)), _) if base == "numeric" || base == "decimal" => {
             numeric_modifier(numbers.first().copied().unwrap_or(38), numbers.get(1).copied().unwrap_or(0))
         }
         // Undeclared NUMERIC is shown without digits.
         (None, DataType::Decimal128(38, 10)) => -1,
-        (None, DataType::Decimal128(precision, scale)) => numeric_modifier(i64::from(*precision), i64::from(*scale)),
+        (None, DataType::Decimal128(precision, scale)) => {
+            numeric_modifier(i64::from(*precision), i64::from(*scale))
+        }
         _ => -1,
     }
 }
@@ -185,7 +191,8 @@ mod tests {
             type_name: name.map(str::to_owned),
             default: None,
         };
-        let text = |column: &Column| format_type(i64::from(column_type(column).oid), Some(type_modifier(column)));
+        let text =
+            |column: &Column| format_type(i64::from(column_type(column).oid), Some(type_modifier(column)));
         assert_eq!(text(&column(DataType::Decimal128(10, 2), None)), "numeric(10,2)");
         assert_eq!(text(&column(DataType::Decimal128(38, 10), None)), "numeric");
         assert_eq!(text(&column(DataType::Utf8View, Some("character varying(7)"))), "character varying(7)");

@@ -11,17 +11,28 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, DataType, Expr, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, JoinOperator, Query,
-    Select, SelectItem, SetExpr, TableFactor, Value, VisitMut, VisitorMut,
+    BinaryOperator, DataType, Expr, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, JoinOperator,
+    Query, Select, SelectItem, SetExpr, TableFactor, Value, VisitMut, VisitorMut,
 };
 use sqlparser::tokenizer::Span;
 
-use super::names::{UNNAMED, boolean, call, cast, column_name, null, text};
+use super::names::{UNNAMED, boolean, call, call2, cast, column_name, null, text};
 use super::{table_name, take};
 use crate::system;
 
-const AGGREGATES: &[&str] =
-    &["count", "sum", "min", "max", "avg", "array_agg", "string_agg", "bool_and", "bool_or", "every", "json_agg"];
+const AGGREGATES: &[&str] = &[
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "array_agg",
+    "string_agg",
+    "bool_and",
+    "bool_or",
+    "every",
+    "json_agg",
+];
 
 /// A query without rows needs no order, and what it is ordered by may be gone.
 pub(super) fn drop_empty(query: &mut Query) {
@@ -65,7 +76,10 @@ fn never_has_rows(select: &Select) -> bool {
     is_plain
         && select.from.iter().any(|table| {
             is_empty_table(&table.relation)
-                || table.joins.iter().any(|join| is_inner(&join.join_operator) && is_empty_table(&join.relation))
+                || table
+                    .joins
+                    .iter()
+                    .any(|join| is_inner(&join.join_operator) && is_empty_table(&join.relation))
         })
 }
 
@@ -117,8 +131,8 @@ pub(super) fn rewrite(expr: &mut Expr) {
         }
         Expr::Function(function) => {
             let name = function.name.0.last().and_then(super::part_name).unwrap_or_default();
-            if name == "array_to_string" {
-                function.name = vec![Ident::new("pg_array_to_string")].into();
+            if ["array_to_string", "array_remove"].contains(&name.as_str()) {
+                function.name = vec![Ident::new(format!("pg_{name}"))].into();
             }
             if name == "array"
                 && let FunctionArguments::Subquery(query) = &mut function.args
@@ -126,6 +140,16 @@ pub(super) fn rewrite(expr: &mut Expr) {
             {
                 *expr = rewritten;
             }
+        }
+        // Arrays of the catalog are text like `{a,b}`.
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
+            if matches!(
+                right.as_ref(),
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Nested(_)
+            ) =>
+        {
+            let (element, array) = (take(left), take(right));
+            *expr = call2("pg_array_has", array, element);
         }
         _ => {}
     }
@@ -149,7 +173,9 @@ fn array_subquery(query: &mut Query) -> Option<Expr> {
     {
         return Some(cast(null(), DataType::Text));
     }
-    if let [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] = select.projection.as_mut_slice() {
+    if let [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] =
+        select.projection.as_mut_slice()
+    {
         let item = take(item);
         select.projection = vec![SelectItem::UnnamedExpr(call("array_agg", FunctionArgExpr::Expr(item)))];
     }
@@ -164,7 +190,9 @@ fn scalar_subquery(query: &mut Query) -> Option<Expr> {
     if is_without_rows(select) {
         return Some(cast(null(), DataType::Text));
     }
-    let [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] = select.projection.as_mut_slice() else {
+    let [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] =
+        select.projection.as_mut_slice()
+    else {
         return None;
     };
     if is_aggregate(item) || select.from.is_empty() {
@@ -194,15 +222,13 @@ fn scalar_subquery(query: &mut Query) -> Option<Expr> {
 
 /// Names by which the tables of a SELECT can be qualified.
 fn aliases(select: &Select) -> Vec<String> {
-    let factors = select
-        .from
-        .iter()
-        .flat_map(|table| std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)));
+    let factors = select.from.iter().flat_map(|table| {
+        std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation))
+    });
     factors
         .filter_map(|factor| match factor {
-            TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
-                Some(alias.name.value.to_lowercase())
-            }
+            TableFactor::Table { alias: Some(alias), .. }
+            | TableFactor::Derived { alias: Some(alias), .. } => Some(alias.name.value.to_lowercase()),
             TableFactor::Table { name, alias: None, .. } => table_name(name).map(|(_, name)| name),
             _ => None,
         })

@@ -4,8 +4,10 @@
 //! cast to types that stand for catalog entries (`::regclass`). In queries over the catalog they
 //! also use correlated subqueries that DataFusion cannot plan as written; see [`catalog_query`].
 
-mod catalog_query;
+#![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
+
 mod casts;
+mod catalog_query;
 mod names;
 
 use std::ops::ControlFlow;
@@ -70,7 +72,9 @@ fn reads_catalog(query: &mut Query) -> bool {
         type Break = ();
         fn pre_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<()> {
             match table_name(name) {
-                Some((schema, table)) if system::find(schema.as_deref(), &table).is_some() => ControlFlow::Break(()),
+                Some((schema, table)) if system::find(schema.as_deref(), &table).is_some() => {
+                    ControlFlow::Break(())
+                }
                 _ => ControlFlow::Continue(()),
             }
         }

@@ -1,8 +1,8 @@
 //! Column names as PostgreSQL gives them, and small expressions.
 
 use sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, SelectItem, SetExpr, Value,
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, Value,
 };
 use sqlparser::tokenizer::Span;
 
@@ -56,13 +56,21 @@ pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
 }
 
 pub(super) fn call(name: &str, argument: FunctionArgExpr) -> Expr {
+    call_with(name, vec![argument])
+}
+
+pub(super) fn call2(name: &str, first: Expr, second: Expr) -> Expr {
+    call_with(name, vec![FunctionArgExpr::Expr(first), FunctionArgExpr::Expr(second)])
+}
+
+fn call_with(name: &str, arguments: Vec<FunctionArgExpr>) -> Expr {
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
             duplicate_treatment: None,
-            args: vec![FunctionArg::Unnamed(argument)],
+            args: arguments.into_iter().map(FunctionArg::Unnamed).collect(),
             clauses: Vec::new(),
         }),
         filter: None,

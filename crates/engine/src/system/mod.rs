@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, RecordBatch,
-    StringViewArray, TimestampMicrosecondArray,
+    ArrayRef, BooleanArray, Float32Array, Int16Array, Int32Array, Int64Array, RecordBatch, StringViewArray,
+    TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{MemTable, TableProvider};
@@ -141,7 +141,9 @@ pub(crate) fn is_always_empty(schema: Option<&str>, name: &str) -> bool {
 
 impl SystemTable {
     pub(crate) fn schema(&self) -> SchemaRef {
-        Arc::new(Schema::new(self.columns.iter().map(|(name, column)| field(name, *column)).collect::<Vec<_>>()))
+        Arc::new(Schema::new(
+            self.columns.iter().map(|(name, column)| field(name, *column)).collect::<Vec<_>>(),
+        ))
     }
 
     /// The table as it is now.
@@ -216,16 +218,27 @@ fn array<'a>(column: ColumnType, data: impl Iterator<Item = Option<&'a Datum>> +
         ColumnType::Name | ColumnType::Char | ColumnType::Text => text(),
         ColumnType::Oid | ColumnType::Int8 => Arc::new(Int64Array::from(integers(Some(0)))),
         ColumnType::Int4 => Arc::new(
-            integers(Some(0)).into_iter().map(|value| value.and_then(|value| i32::try_from(value).ok())).collect::<Int32Array>(),
+            integers(Some(0))
+                .into_iter()
+                .map(|value| value.and_then(|value| i32::try_from(value).ok()))
+                .collect::<Int32Array>(),
         ),
         ColumnType::Int2 => Arc::new(
-            integers(Some(0)).into_iter().map(|value| value.and_then(|value| i16::try_from(value).ok())).collect::<Int16Array>(),
+            integers(Some(0))
+                .into_iter()
+                .map(|value| value.and_then(|value| i16::try_from(value).ok()))
+                .collect::<Int16Array>(),
         ),
-        ColumnType::Float4 => {
-            Arc::new(integers(Some(0)).into_iter().map(|value| value.map(|value| value as f32)).collect::<Float32Array>())
-        }
+        ColumnType::Float4 => Arc::new(
+            integers(Some(0))
+                .into_iter()
+                .map(|value| value.map(|value| value as f32))
+                .collect::<Float32Array>(),
+        ),
         ColumnType::Timestamp => Arc::new(TimestampMicrosecondArray::from(integers(None))),
-        ColumnType::Timestamptz => Arc::new(TimestampMicrosecondArray::from(integers(None)).with_timezone("UTC")),
+        ColumnType::Timestamptz => {
+            Arc::new(TimestampMicrosecondArray::from(integers(None)).with_timezone("UTC"))
+        }
         ColumnType::Bool => {
             let values: BooleanArray = data
                 .map(|datum| match datum {

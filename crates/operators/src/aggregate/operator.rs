@@ -55,6 +55,7 @@ impl AggregateOperator {
         let layout = Layout::new(spec)?;
         let is_windowed = spec.window_end.is_some();
         let is_global = spec.group_columns.is_empty();
+        let is_append_input = spec.input_kind == ChangelogKind::Append;
         let value_tables = layout.value_sets.iter().enumerate();
         Ok(Self {
             output,
@@ -65,7 +66,7 @@ impl AggregateOperator {
             groups: Resident::new(layout.groups.key_fields(), is_windowed, is_global),
             measures: layout.accumulators()?,
             values: value_tables
-                .map(|(number, set)| Values::new(set.clone(), number + 1, is_windowed))
+                .map(|(number, set)| Values::new(set.clone(), number + 1, is_windowed, is_append_input))
                 .collect(),
             before: Image::default(),
             emission: None,

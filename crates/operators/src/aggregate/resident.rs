@@ -394,12 +394,15 @@ impl Resident {
     /// Frees the keys of windows that end at or before `threshold`, here and on disk.
     pub(crate) fn close(&mut self, threshold: i64) {
         let Some(windows) = &mut self.windows else { return };
-        windows.closed = windows.closed.max(threshold);
+        if threshold <= windows.closed {
+            return;
+        }
+        windows.closed = threshold;
         windows.absent = match threshold.checked_add(1) {
             Some(open) => windows.absent.split_off(&open),
             None => BTreeMap::new(),
         };
-        let mut closing = self.closing(threshold);
+        let mut closing = if self.has_closing(threshold) { self.closing(threshold) } else { Vec::new() };
         let is_stored = |slot: &u32| self.slots[*slot as usize].flags & STORED != 0;
         if !self.is_complete || closing.iter().any(is_stored) {
             self.delete_up_to = self.delete_up_to.max(Some(threshold));

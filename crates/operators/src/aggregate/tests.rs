@@ -390,6 +390,47 @@ fn an_on_update_window_is_freed_without_retraction() {
 }
 
 #[test]
+fn a_restore_at_another_parallelism_moves_each_group_to_the_task_that_gets_its_rows() {
+    let (spec, input) = windowed(true);
+    let spec: Arc<dyn OperatorSpec> = Arc::new(spec);
+    let batch = |keys: &[i64]| {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from(keys.to_vec())),
+            Arc::new(TimestampMicrosecondArray::from(vec![10_000_000; keys.len()])),
+            Arc::new(Int64Array::from(vec![5; keys.len()])),
+        ];
+        RecordBatch::try_new(Arc::clone(&input), columns).unwrap()
+    };
+    let keys: Vec<i64> = (0..50).collect();
+    // The exchange hashes the group columns in the order of the output.
+    let groups = state::key_groups(&batch(&keys).columns()[..2], keys.len()).unwrap();
+    let mut emitted = Vec::new();
+    for half in [KeyGroupRange { start: 0, end: 64 }, KeyGroupRange { start: 64, end: 128 }] {
+        let mut task = TestTask::new(Arc::clone(&spec), KeyGroupRange::ALL);
+        task.push(0, ChangeBatch::append(batch(&keys)));
+        task.checkpoint();
+        task.restart_with(half);
+        let own: Vec<i64> = keys.iter().copied().filter(|&key| half.contains(groups[key as usize])).collect();
+        assert!(own.len() > 10);
+        task.push(0, ChangeBatch::append(batch(&own[..10])));
+        task.watermark = Watermark::MAX;
+        task.end_epoch(false);
+        let mut lines: Vec<String> = task.take_text().lines().map(str::to_owned).collect();
+        lines.sort();
+        let mut expected: Vec<String> = own
+            .iter()
+            .enumerate()
+            .map(|(place, key)| format!("+ {key} 1970-01-01T00:00:10 {} 1 5", if place < 10 { 2 } else { 1 }))
+            .collect();
+        expected.sort();
+        assert_eq!(lines, expected);
+        emitted.extend(own);
+    }
+    emitted.sort_unstable();
+    assert_eq!(emitted, keys);
+}
+
+#[test]
 fn nothing_is_read_while_nothing_was_evicted() {
     let (spec, input) = count_by_key();
     let mut task = TestTask::new(Arc::new(spec), KeyGroupRange::ALL);

@@ -20,6 +20,9 @@ pub(crate) struct Values {
     set: ValueSet,
     /// Which state table of the operator it is.
     table: usize,
+    /// Whether rows are never taken back. A retract input has batches of plain insertions too, so
+    /// this is a fact about the input, not about a batch.
+    is_append: bool,
     resident: Resident,
     /// The slot of the group of each value touched in this epoch.
     groups: Vec<u32>,
@@ -37,9 +40,9 @@ pub(crate) struct Transitions {
 }
 
 impl Values {
-    pub(crate) fn new(set: ValueSet, table: usize, is_windowed: bool) -> Self {
+    pub(crate) fn new(set: ValueSet, table: usize, is_windowed: bool, is_append: bool) -> Self {
         let resident = Resident::new(set.schema.key_fields(), is_windowed, false);
-        Self { set, table, resident, groups: Vec::new(), slots: Vec::new() }
+        Self { set, table, is_append, resident, groups: Vec::new(), slots: Vec::new() }
     }
 
     pub(crate) fn table(&self) -> usize {
@@ -83,7 +86,7 @@ impl Values {
         for (place, &slot) in slots.iter().enumerate() {
             // Over rows that are only added, a value that is there already stays as it is: so it
             // need not be written again.
-            if batch.diffs.is_none() && self.resident.count(slot) > 0 {
+            if self.is_append && self.resident.count(slot) > 0 {
                 continue;
             }
             let row = row_at(place);

@@ -12,8 +12,9 @@ use crate::bind::RelationSource;
 impl Lowering<'_> {
     pub(super) fn scan(&mut self, scan: &TableScan) -> Result<Flow> {
         let Some(source) = scan.source.downcast_ref::<RelationSource>() else {
-            let message = format!("{} is no relation that can be followed", scan.table_name);
-            return Err(SqlErrorKind::internal(message).into());
+            let name = scan.table_name.table();
+            let what = format!("the table function {name} in a materialized view");
+            return Err(SqlErrorKind::unsupported(what).into());
         };
         let upstream = self.session.upstream(&source.relation)?;
         let all: Vec<usize> = (0..upstream.schema.fields().len()).collect();

@@ -40,14 +40,14 @@ pub(super) fn of_sink(sink: &CreateSink) -> String {
 fn name(name: &QualifiedName) -> String {
     match &name.schema {
         Some(schema) => {
-            format!("{}.{}", crate::shim::quote_identifier(schema), crate::shim::quote_identifier(&name.name))
+            format!("{}.{}", sql::quote_identifier(schema), sql::quote_identifier(&name.name))
         }
-        None => crate::shim::quote_identifier(&name.name),
+        None => sql::quote_identifier(&name.name),
     }
 }
 
 fn list(names: &[String]) -> String {
-    names.iter().map(|name| crate::shim::quote_identifier(name)).collect::<Vec<_>>().join(", ")
+    names.iter().map(|name| sql::quote_identifier(name)).collect::<Vec<_>>().join(", ")
 }
 
 fn aliases(names: &[String]) -> String {
@@ -64,14 +64,14 @@ fn column_list(
         lines.push(format!("  PRIMARY KEY ({})", list(primary_key)));
     }
     if let Some(watermark) = watermark {
-        let column = crate::shim::quote_identifier(&watermark.column);
+        let column = sql::quote_identifier(&watermark.column);
         lines.push(format!("  WATERMARK FOR {column} AS {}", watermark.expression));
     }
     lines.join(",\n")
 }
 
 fn column_text(column: &ColumnDefinition, primary_key: &[String]) -> String {
-    let mut text = format!("  {} {}", crate::shim::quote_identifier(&column.name), column.data_type);
+    let mut text = format!("  {} {}", sql::quote_identifier(&column.name), column.data_type);
     if column.not_null && !primary_key.contains(&column.name) {
         text.push_str(" NOT NULL");
     }

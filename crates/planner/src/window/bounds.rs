@@ -1,29 +1,24 @@
 //! The bounds of a tumbling window as functions of a time, for queries in batch.
 //!
-//! `window_start(time, size, offset)` with size and offset in microseconds. Windows before 1970
-//! are found by rounding down, not towards zero; NULL gives NULL.
+//! Windows before 1970 are found by rounding down, not towards zero; NULL gives NULL.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, TimestampMicrosecondType};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::WINDOW_COLUMNS;
 
 /// The three bounds of the window of `time`, under the names of the window columns.
 pub(super) fn bounds_of(time: &Expr, size: i64, offset: i64) -> impl Iterator<Item = Expr> {
-    static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
-        [Bound::Start, Bound::End, Bound::Time]
-            .map(|bound| Arc::new(ScalarUDF::new_from_impl(WindowBound::new(bound))))
-    });
-    FUNCTIONS
-        .iter()
-        .zip(WINDOW_COLUMNS)
-        .map(move |(function, name)| function.call(vec![time.clone(), lit(size), lit(offset)]).alias(name))
+    [Bound::Start, Bound::End, Bound::Time].into_iter().zip(WINDOW_COLUMNS).map(move |(bound, name)| {
+        let function = ScalarUDF::new_from_impl(WindowBound::new(bound, size, offset));
+        function.call(vec![time.clone()]).alias(name)
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,22 +32,25 @@ enum Bound {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct WindowBound {
     bound: Bound,
+    /// Microseconds, positive.
+    size: i64,
+    offset: i64,
     signature: Signature,
 }
 
 impl WindowBound {
-    fn new(bound: Bound) -> Self {
-        Self { bound, signature: Signature::any(3, Volatility::Immutable) }
+    fn new(bound: Bound, size: i64, offset: i64) -> Self {
+        Self { bound, size, offset, signature: Signature::any(1, Volatility::Immutable) }
     }
 
     /// `None` where the bound cannot be represented.
-    fn of(&self, time: i64, size: i64, offset: i64) -> Option<i64> {
-        let into = (i128::from(time) - i128::from(offset)).rem_euclid(i128::from(size));
-        let start = i128::from(time) - into;
+    fn of(&self, time: i64) -> Option<i64> {
+        let size = i128::from(self.size);
+        let start = i128::from(time) - (i128::from(time) - i128::from(self.offset)).rem_euclid(size);
         let bound = match self.bound {
             Bound::Start => start,
-            Bound::End => start + i128::from(size),
-            Bound::Time => start + i128::from(size) - 1,
+            Bound::End => start + size,
+            Bound::Time => start + size - 1,
         };
         i64::try_from(bound).ok()
     }
@@ -76,18 +74,13 @@ impl ScalarUDFImpl for WindowBound {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [
-            time,
-            ColumnarValue::Scalar(ScalarValue::Int64(Some(size))),
-            ColumnarValue::Scalar(ScalarValue::Int64(Some(offset))),
-        ] = args.args.as_slice()
-        else {
-            return internal_err!("the size and offset of a window are not constant");
+        let [time] = args.args.as_slice() else {
+            return internal_err!("the window of one time is asked for");
         };
         let times = time.to_array(args.number_rows)?;
         let bounds = times
             .as_primitive::<TimestampMicrosecondType>()
-            .unary_opt::<_, TimestampMicrosecondType>(|time| self.of(time, *size, *offset));
+            .unary_opt::<_, TimestampMicrosecondType>(|time| self.of(time));
         let bounds: ArrayRef = Arc::new(bounds.with_data_type(times.data_type().clone()));
         match time {
             ColumnarValue::Scalar(_) => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&bounds, 0)?)),
@@ -102,7 +95,7 @@ mod tests {
 
     #[test]
     fn windows_before_1970_are_found_by_rounding_down() {
-        let bound = |bound, time, offset| WindowBound::new(bound).of(time, 10, offset);
+        let bound = |bound, time, offset| WindowBound::new(bound, 10, offset).of(time);
         assert_eq!(bound(Bound::Start, 0, 0), Some(0));
         assert_eq!(bound(Bound::Start, -1, 0), Some(-10));
         assert_eq!(bound(Bound::End, -1, 0), Some(0));

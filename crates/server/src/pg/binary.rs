@@ -6,12 +6,12 @@
 use bytes::{BufMut, BytesMut};
 
 /// Days from 1970-01-01 to 2000-01-01.
-pub const EPOCH_DAYS: i32 = 10_957;
+pub(crate) const EPOCH_DAYS: i32 = 10_957;
 /// Microseconds from 1970-01-01 to 2000-01-01.
-pub const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
+pub(crate) const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
 /// A `numeric`: groups of four decimal digits, aligned to the decimal point.
-pub fn put_decimal(out: &mut BytesMut, value: i128, scale: i8) {
+pub(crate) fn put_decimal(out: &mut BytesMut, value: i128, scale: i8) {
     let scale_digits = usize::from(scale.max(0).unsigned_abs());
     let mut digits = value.unsigned_abs().to_string();
     if scale < 0 && value != 0 {
@@ -46,7 +46,7 @@ pub fn put_decimal(out: &mut BytesMut, value: i128, scale: i8) {
 }
 
 /// An `interval`: microseconds, days, months.
-pub fn put_interval(out: &mut BytesMut, months: i32, days: i32, nanos: i64) {
+pub(crate) fn put_interval(out: &mut BytesMut, months: i32, days: i32, nanos: i64) {
     out.put_i64(nanos / 1_000);
     out.put_i32(days);
     out.put_i32(months);
@@ -54,7 +54,7 @@ pub fn put_interval(out: &mut BytesMut, months: i32, days: i32, nanos: i64) {
 
 /// A `uuid` from its text; `None` if the text is not one.
 #[must_use]
-pub fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
+pub(crate) fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
     let mut bytes = [0u8; 16];
     let mut nibbles = 0;
     for character in text.bytes().filter(|byte| *byte != b'-') {

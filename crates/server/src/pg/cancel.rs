@@ -14,7 +14,7 @@ use tokio::sync::watch;
 /// Raised by a cancel request; the number counts requests, so that one that comes between two
 /// statements does not hit the second.
 #[derive(Debug)]
-pub struct CancelHandle {
+pub(crate) struct CancelHandle {
     requests: watch::Sender<u64>,
 }
 
@@ -38,7 +38,7 @@ impl CancelHandle {
 
 /// Waits for the cancellation of one statement.
 #[derive(Debug, Clone)]
-pub struct CancelWatch {
+pub(crate) struct CancelWatch {
     requests: watch::Receiver<u64>,
 }
 
@@ -53,7 +53,7 @@ impl CancelWatch {
 
 /// All connections that can be cancelled, by process id and secret.
 #[derive(Debug, Default)]
-pub struct Cancellations {
+pub(crate) struct Cancellations {
     handles: Mutex<HashMap<(i32, Vec<u8>), Arc<CancelHandle>>>,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn secret_bytes(secret: &pgwire::messages::startup::SecretKey) -> Vec
 
 /// Keeps a connection registered for as long as it lives.
 #[derive(Debug)]
-pub struct Registration {
+pub(crate) struct Registration {
     all: Arc<Cancellations>,
     key: (i32, Vec<u8>),
     pub(super) handle: Arc<CancelHandle>,

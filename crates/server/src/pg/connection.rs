@@ -23,7 +23,7 @@ use super::rows::RowEncoder;
 use super::types::{pg_type, type_modifier, type_size};
 
 /// State shared by the handlers of one connection.
-pub struct Connection {
+pub(crate) struct Connection {
     pub(super) engine: Engine,
     /// Made when the start-up message has named the user.
     pub(super) session: Mutex<Option<Session>>,
@@ -33,7 +33,7 @@ pub struct Connection {
 }
 
 /// Serves one client until it leaves.
-pub async fn serve_connection(
+pub(crate) async fn serve_connection(
     stream: TcpStream,
     engine: Engine,
     cancellations: Arc<Cancellations>,

@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Watches one socket.
 #[derive(Debug)]
-pub struct DisconnectWatch {
+pub(crate) struct DisconnectWatch {
     socket: OwnedFd,
 }
 

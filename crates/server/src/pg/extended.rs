@@ -28,7 +28,7 @@ use super::rows::RowEncoder;
 use super::types::{arrow_type, of_data_type};
 
 /// Answers questions about statements that [`Connection::prepare`] has made.
-pub struct Describer;
+pub(crate) struct Describer;
 
 #[async_trait]
 impl QueryParser for Describer {

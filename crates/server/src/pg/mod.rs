@@ -21,7 +21,7 @@ mod startup;
 mod text;
 mod types;
 
-pub use cancel::Cancellations;
-pub use connection::{Connection, serve_connection};
+pub(crate) use cancel::Cancellations;
+pub(crate) use connection::{Connection, serve_connection};
 pub use rows::TextRows;
 pub use types::PG_TYPE;

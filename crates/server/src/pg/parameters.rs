@@ -8,13 +8,13 @@ use super::binary::{EPOCH_DAYS, EPOCH_MICROS};
 
 /// Why a parameter could not be read: SQLSTATE and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParameterError {
+pub(crate) struct ParameterError {
     pub sqlstate: &'static str,
     pub message: String,
 }
 
 /// The value of one parameter. `None` is NULL.
-pub fn decode(bytes: Option<&Bytes>, is_binary: bool, data_type: &DataType) -> Result<ScalarValue, ParameterError> {
+pub(crate) fn decode(bytes: Option<&Bytes>, is_binary: bool, data_type: &DataType) -> Result<ScalarValue, ParameterError> {
     let Some(bytes) = bytes else {
         return ScalarValue::try_from(data_type).map_err(|error| invalid(&error.to_string()));
     };

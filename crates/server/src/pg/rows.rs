@@ -53,7 +53,7 @@ enum Column<'a> {
 
 /// Encodes batches of one result.
 #[derive(Debug, Clone)]
-pub struct RowEncoder {
+pub(crate) struct RowEncoder {
     columns: Vec<(Type, bool)>,
     buffer: BytesMut,
 }

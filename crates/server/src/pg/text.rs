@@ -8,7 +8,7 @@ use bytes::{BufMut, BytesMut};
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// A decimal integer.
-pub fn put_integer(out: &mut BytesMut, value: i64) {
+pub(crate) fn put_integer(out: &mut BytesMut, value: i64) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();
     let mut rest = value.unsigned_abs();
@@ -85,21 +85,21 @@ fn put_not_finite(out: &mut BytesMut, value: f64) -> bool {
 }
 
 /// A `double precision`.
-pub fn put_float8(out: &mut BytesMut, value: f64) {
+pub(crate) fn put_float8(out: &mut BytesMut, value: f64) {
     if !put_not_finite(out, value) {
         put_shortest(out, &format!("{value:e}"), 15);
     }
 }
 
 /// A `real`.
-pub fn put_float4(out: &mut BytesMut, value: f32) {
+pub(crate) fn put_float4(out: &mut BytesMut, value: f32) {
     if !put_not_finite(out, f64::from(value)) {
         put_shortest(out, &format!("{value:e}"), 6);
     }
 }
 
 /// A `numeric` with `scale` digits behind the point.
-pub fn put_decimal(out: &mut BytesMut, value: i128, scale: i8) {
+pub(crate) fn put_decimal(out: &mut BytesMut, value: i128, scale: i8) {
     if value < 0 {
         out.put_u8(b'-');
     }
@@ -127,7 +127,7 @@ pub fn put_decimal(out: &mut BytesMut, value: i128, scale: i8) {
 /// Year, month and day of a day number since 1970-01-01 in the proleptic Gregorian calendar.
 /// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
 #[must_use]
-pub fn civil_from_days(days: i64) -> (i64, u32, u32) {
+pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -152,14 +152,14 @@ fn put_day(out: &mut BytesMut, days: i64) -> bool {
 }
 
 /// A `date`, in days since 1970-01-01.
-pub fn put_date(out: &mut BytesMut, days: i64) {
+pub(crate) fn put_date(out: &mut BytesMut, days: i64) {
     if put_day(out, days) {
         out.extend_from_slice(b" BC");
     }
 }
 
 /// A `time`, in microseconds since midnight.
-pub fn put_time(out: &mut BytesMut, micros: i64) {
+pub(crate) fn put_time(out: &mut BytesMut, micros: i64) {
     let seconds = micros / 1_000_000;
     put_padded(out, (seconds / 3_600) as u64, 2);
     out.put_u8(b':');
@@ -185,7 +185,7 @@ fn put_fraction(out: &mut BytesMut, micros: u64) {
 }
 
 /// A `timestamp` or `timestamptz`, in microseconds since 1970 (UTC).
-pub fn put_timestamp(out: &mut BytesMut, micros: i64, with_zone: bool) {
+pub(crate) fn put_timestamp(out: &mut BytesMut, micros: i64, with_zone: bool) {
     let before_christ = put_day(out, micros.div_euclid(MICROS_PER_DAY));
     out.put_u8(b' ');
     put_time(out, micros.rem_euclid(MICROS_PER_DAY));
@@ -198,7 +198,7 @@ pub fn put_timestamp(out: &mut BytesMut, micros: i64, with_zone: bool) {
 }
 
 /// An `interval` in the style `postgres`: `1 year 2 mons 3 days 04:05:06.7`.
-pub fn put_interval(out: &mut BytesMut, months: i32, days: i32, nanos: i64) {
+pub(crate) fn put_interval(out: &mut BytesMut, months: i32, days: i32, nanos: i64) {
     let micros = nanos / 1_000;
     let mut parts = 0;
     let mut negative_before = false;
@@ -238,7 +238,7 @@ pub fn put_interval(out: &mut BytesMut, months: i32, days: i32, nanos: i64) {
 }
 
 /// A `bytea` in hex format.
-pub fn put_bytea(out: &mut BytesMut, bytes: &[u8]) {
+pub(crate) fn put_bytea(out: &mut BytesMut, bytes: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.extend_from_slice(b"\\x");
     for byte in bytes {
@@ -249,7 +249,7 @@ pub fn put_bytea(out: &mut BytesMut, bytes: &[u8]) {
 
 /// One element of an array or record literal, quoted where PostgreSQL quotes it. `special` are
 /// the characters that force quotes beyond quotes, backslashes and white space.
-pub fn put_quoted(out: &mut BytesMut, text: &[u8], special: &[u8], null_word: bool) {
+pub(crate) fn put_quoted(out: &mut BytesMut, text: &[u8], special: &[u8], null_word: bool) {
     let must = text.is_empty()
         || (null_word && text.eq_ignore_ascii_case(b"null"))
         || text.iter().any(|byte| matches!(byte, b'"' | b'\\') || byte.is_ascii_whitespace() || special.contains(byte));

@@ -8,7 +8,7 @@ pub const PG_TYPE: &str = "pg_type";
 
 /// The PostgreSQL type of a result column.
 #[must_use]
-pub fn pg_type(field: &Field) -> Type {
+pub(crate) fn pg_type(field: &Field) -> Type {
     match field.metadata().get(PG_TYPE).map(String::as_str) {
         Some("oid") => Type::OID,
         Some("name") => Type::NAME,
@@ -29,7 +29,7 @@ pub fn pg_type(field: &Field) -> Type {
 
 /// The PostgreSQL type of an Arrow type without further metadata.
 #[must_use]
-pub fn of_data_type(data_type: &DataType) -> Type {
+pub(crate) fn of_data_type(data_type: &DataType) -> Type {
     if let Some(element) = element_type(data_type) {
         return array_of(&pg_type(element));
     }
@@ -62,7 +62,7 @@ pub fn of_data_type(data_type: &DataType) -> Type {
 
 /// The element field of a list type.
 #[must_use]
-pub fn element_type(data_type: &DataType) -> Option<&FieldRef> {
+pub(crate) fn element_type(data_type: &DataType) -> Option<&FieldRef> {
     if let DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) = data_type {
         Some(field)
     } else {
@@ -98,7 +98,7 @@ fn array_of(element: &Type) -> Type {
 
 /// The Arrow type to plan a parameter of a PostgreSQL type with; `None`: infer it.
 #[must_use]
-pub fn arrow_type(pg: &Type) -> Option<DataType> {
+pub(crate) fn arrow_type(pg: &Type) -> Option<DataType> {
     let list = |element: DataType| DataType::List(Field::new("item", element, true).into());
     Some(match *pg {
         Type::BOOL => DataType::Boolean,
@@ -129,7 +129,7 @@ pub fn arrow_type(pg: &Type) -> Option<DataType> {
 
 /// `pg_type.typlen` of a type: bytes of a fixed-width type, −1 for variable width.
 #[must_use]
-pub fn type_size(pg: &Type) -> i16 {
+pub(crate) fn type_size(pg: &Type) -> i16 {
     match *pg {
         Type::BOOL | Type::CHAR => 1,
         Type::INT2 => 2,
@@ -143,7 +143,7 @@ pub fn type_size(pg: &Type) -> i16 {
 
 /// `pg_attribute.atttypmod`: precision and scale of a NUMERIC.
 #[must_use]
-pub fn type_modifier(data_type: &DataType) -> i32 {
+pub(crate) fn type_modifier(data_type: &DataType) -> i32 {
     if let DataType::Decimal128(precision, scale) = data_type {
         ((i32::from(*precision) << 16) | i32::from(*scale)) + 4
     } else {

@@ -17,6 +17,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 
 use crate::error::{SqlError, SqlErrorKind};
+use crate::parser::keywords;
 
 const NOTICE: &str = "GROUP BY TUMBLE(column, size) was mapped to FROM TUMBLE(relation, column, size) \
                       GROUP BY window_start, window_end";
@@ -35,6 +36,15 @@ struct Rewriter<'a> {
 
 impl VisitorMut for Rewriter<'_> {
     type Break = SqlError;
+
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<SqlError> {
+        for ident in relation.0.iter().filter_map(|part| part.as_ident()) {
+            if let Some(error) = keywords::refuse_name(ident) {
+                return ControlFlow::Break(error);
+            }
+        }
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         let SetExpr::Select(select) = query.body.as_mut() else {

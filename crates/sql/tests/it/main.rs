@@ -4,8 +4,11 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names the one statement it wants")]
 
 mod aliases;
+mod engine;
 mod errors;
+mod functions;
 mod fuzz;
+mod planner_errors;
 mod statements;
 
 /// A statement in short, or its error with the place.

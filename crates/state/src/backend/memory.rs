@@ -92,6 +92,20 @@ impl StateBackend for MemoryBackend {
         Box::new(entries.map(|(key, value)| Ok((key[1..].into(), value))))
     }
 
+    fn scan_state_prefix(
+        &self,
+        table: TableId,
+        group: u8,
+        prefix: &[u8],
+    ) -> Box<dyn Iterator<Item = Result<Entry>> + Send> {
+        let Some(table) = self.current.read().state.get(&table).cloned() else {
+            return Box::new(std::iter::empty());
+        };
+        let start = [&[group], prefix].concat();
+        let entries = table.scan(Some(&start), prefix_end(&start).as_deref());
+        Box::new(entries.map(|(key, value)| Ok((key[1..].into(), value))))
+    }
+
     fn memory(&self) -> usize {
         let current = Arc::clone(&self.current.read());
         let tables = current.state.values().chain(current.views.values());

@@ -101,6 +101,14 @@ pub trait StateBackend: Send + Sync {
         groups: KeyGroupRange,
         upper: Option<&[u8]>,
     ) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
+    /// Entries of an operator's state table in one key group whose keys start with `prefix`, in
+    /// key order.
+    fn scan_state_prefix(
+        &self,
+        table: TableId,
+        group: u8,
+        prefix: &[u8],
+    ) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
     /// Bytes the backend holds in memory (block cache, write buffers).
     fn memory(&self) -> usize;
 }

@@ -99,7 +99,7 @@ fn a_bit_flipped_anywhere_in_the_log_is_refused() {
     let database = database(folder.path(), Size::Small, 6);
     let damage = |image: &Path, case: usize| {
         let log = last_log(image);
-        let at = case * 97;
+        let at = case * 173;
         let is_inside = at < length(&log);
         if is_inside {
             edit(&log, |bytes| bytes[at] ^= 1 << (case % 8));
@@ -125,7 +125,7 @@ fn a_log_shortened_anywhere_is_refused() {
         database.commit();
     }
     let log_length = length(&last_log(&database.path));
-    let lengths: Vec<usize> = whole.into_iter().chain((0..log_length).step_by(211)).collect();
+    let lengths: Vec<usize> = whole.into_iter().chain((0..log_length).step_by(307)).collect();
     let damage = |image: &Path, case: usize| {
         lengths.get(case).is_some_and(|length| {
             edit(&last_log(image), |bytes| bytes.truncate(*length));
@@ -182,7 +182,7 @@ fn a_shortened_manifest_never_loses_rows() {
         image.join("rocksdb").join(current.trim_end())
     };
     let full = length(&manifest(&database.path));
-    let cuts: Vec<usize> = [20, 1, full, full / 2].into_iter().chain((40..full).step_by(full / 20)).collect();
+    let cuts: Vec<usize> = [20, 1, full, full / 2].into_iter().chain((40..full).step_by(full / 10)).collect();
     let damage = |image: &Path, case: usize| {
         cuts.get(case).is_some_and(|cut| {
             edit(&manifest(image), |bytes| bytes.truncate(bytes.len() - cut));
@@ -206,7 +206,7 @@ fn a_bit_flipped_in_the_manifest_never_loses_rows() {
             .into_iter()
             .find(|path| path.to_string_lossy().contains("MANIFEST"))
             .unwrap();
-        let at = case * 61;
+        let at = case * 131;
         let is_inside = at < length(&manifest);
         if is_inside {
             edit(&manifest, |bytes| bytes[at] ^= 8);
@@ -284,11 +284,11 @@ fn a_damaged_table_file_is_never_read_wrongly() {
         let table = &tables[case % tables.len()];
         let (step, size) = (case / tables.len(), length(table));
         match step {
-            0..12 => edit(table, |bytes| bytes[size * step / 12] ^= 0x20),
-            12..16 => edit(table, |bytes| bytes[size - 1 - (step - 12) * 40] ^= 1),
-            16 => edit(table, |bytes| bytes.truncate(size - 1)),
-            17 => edit(table, |bytes| bytes.clear()),
-            18 => fs::remove_file(table).unwrap(),
+            0..6 => edit(table, |bytes| bytes[size * step / 6] ^= 0x20),
+            6..9 => edit(table, |bytes| bytes[size - 1 - (step - 6) * 40] ^= 1),
+            9 => edit(table, |bytes| bytes.truncate(size - 1)),
+            10 => edit(table, |bytes| bytes.clear()),
+            11 => fs::remove_file(table).unwrap(),
             _ => return false,
         }
         true

@@ -144,7 +144,7 @@ pub(crate) fn epoch_of(commits: u64) -> Epoch {
 fn content(commits: u64, size: Size) -> Vec<(i64, String)> {
     let (rows, width) = match size {
         Size::Small => (5, 10),
-        Size::Large => (2_000, 1_500),
+        Size::Large => (1_400, 1_600),
     };
     let rows = move |number: u64| (0..rows).map(move |row| (number * 10_000 + row, row));
     let text = |id: u64, row: u64| format!("{id:0width$}/{row}");

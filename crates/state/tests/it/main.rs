@@ -2,8 +2,10 @@
 //! restart, and what a start must notice.
 
 mod backend;
+mod crash;
 mod damage;
 mod fixture;
+mod history;
 mod inbox;
 mod model;
 mod restart;

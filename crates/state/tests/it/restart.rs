@@ -111,7 +111,7 @@ fn the_cache_stays_within_its_budget() {
     let folder = tempfile::tempdir().unwrap();
     let mut database = Database::create(folder.path(), Size::Large);
     (0..20).for_each(|_| database.commit());
-    assert!(view(&*database.storage.backend.snapshot()).len() == 40_000);
+    assert!(view(&*database.storage.backend.snapshot()).len() == 28_000);
     let memory = database.storage.backend.memory();
     assert!(memory > 0 && memory <= 40 << 20, "{memory} bytes for a budget of 32 MiB");
 }

@@ -25,6 +25,8 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use dataflow::{Chunk, Decoded, Decoder, Result};
 
+use memchr::memchr_iter;
+
 use crate::format::datetime::EpochUnit;
 use crate::format::names::Names;
 use crate::format::rows::{RowPlan, base_position, is_oversized, oversized_error, utf8, without_mark};
@@ -54,8 +56,7 @@ struct JsonDecoder {
 
 impl Decoder for JsonDecoder {
     fn decode(&self, chunk: &Chunk) -> Result<Decoded> {
-        const RECORD_BYTES_GUESS: usize = 128;
-        let mut rows = self.plan.rows(chunk.bytes.len() / RECORD_BYTES_GUESS);
+        let mut rows = self.plan.rows(memchr_iter(b'\n', &chunk.bytes).count() + 1);
         if is_oversized(chunk) {
             rows.end_record(chunk.start, &chunk.bytes, Err(oversized_error()));
             return rows.finish();
@@ -77,7 +78,7 @@ impl Decoder for JsonDecoder {
 /// Lines without their newlines; the last one may have none.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
-    let mut ends = memchr::memchr_iter(b'\n', bytes);
+    let mut ends = memchr_iter(b'\n', bytes);
     std::iter::from_fn(move || {
         let end = ends.next().unwrap_or(bytes.len());
         let line = bytes.get(start..end)?;

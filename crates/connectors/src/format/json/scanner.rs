@@ -96,7 +96,7 @@ impl<'a> Scanner<'a> {
     /// Reads a literal run of bytes if it is next, without skipping white space before it.
     #[inline]
     pub(crate) fn eat_exactly(&mut self, pattern: &[u8]) -> bool {
-        let is_next = self.text.as_bytes()[self.at..].starts_with(pattern);
+        let is_next = starts_with(&self.text.as_bytes()[self.at..], pattern);
         if is_next {
             self.at += pattern.len();
         }
@@ -259,31 +259,42 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes from the front are neither a quote, a backslash nor a control character.
+/// How many bytes from the front are neither a quote, a backslash nor a control character; tests
+/// eight of them at once.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
-    const WORD: usize = 8;
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    // Sets the high bit of every zero byte; borrows can only set bits above a true one, so the
-    // lowest is exact.
-    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-    let mut at = 0;
-    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WORD>()) {
-        let word = u64::from_le_bytes(*chunk);
-        let quotes = zero_bytes(word ^ (ONES * b'"' as u64));
-        let backslashes = zero_bytes(word ^ (ONES * b'\\' as u64));
-        let controls = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-        let special = quotes | backslashes | controls;
+    // The high bit of each byte of `word` that is less than `limit`. Borrows set bits above a true
+    // one only, so the lowest is exact.
+    let less_than = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (idx, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quotes = less_than(word ^ (ONES * b'"' as u64), 1);
+        let backslashes = less_than(word ^ (ONES * b'\\' as u64), 1);
+        let special = (quotes | backslashes | less_than(word, 0x20)) & HIGH;
         if special != 0 {
-            return at + (special.trailing_zeros() / 8) as usize;
+            return idx * 8 + (special.trailing_zeros() / 8) as usize;
         }
-        at += WORD;
     }
-    while bytes.get(at).is_some_and(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)) {
-        at += 1;
-    }
-    at
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    words.len() * 8 + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+/// `starts_with` for short patterns: a few word comparisons instead of a call.
+#[inline]
+fn starts_with(bytes: &[u8], pattern: &[u8]) -> bool {
+    const WORD: usize = 8;
+    let Some(bytes) = bytes.get(..pattern.len()) else {
+        return false;
+    };
+    let (Some(last), Some(last_of_pattern)) = (bytes.last_chunk::<WORD>(), pattern.last_chunk::<WORD>())
+    else {
+        return bytes.iter().zip(pattern).all(|(byte, expected)| byte == expected);
+    };
+    let words = bytes.as_chunks::<WORD>().0.iter().zip(pattern.as_chunks::<WORD>().0);
+    words.fold(true, |same, (word, expected)| same & (word == expected)) && last == last_of_pattern
 }
 
 /// Appends what a raw string means. The only failures are those that no `&str` can hold: half a
@@ -404,12 +415,27 @@ mod tests {
     #[test]
     fn every_special_byte_ends_a_plain_run_at_every_offset() {
         for special in ["\"", "\\", "\u{0}", "\u{1f}"] {
-            for offset in 0..20 {
+            for offset in 0..40 {
                 let text = "x".repeat(offset) + special + "ab\u{1}cdefghijkl\"";
                 assert_eq!(plain_prefix(text.as_bytes()), offset);
             }
         }
         assert_eq!(plain_prefix("é漢😀\u{7f}!#[]".as_bytes()), "é漢😀\u{7f}!#[]".len());
+    }
+
+    #[test]
+    fn short_patterns_are_compared_to_the_last_byte() {
+        let bytes: Vec<u8> = (0..40).collect();
+        for length in 0..40 {
+            let mut pattern = bytes[..length].to_vec();
+            assert!(starts_with(&bytes, &pattern));
+            assert!(length == 0 || !starts_with(&bytes[..length - 1], &pattern));
+            for idx in 0..length {
+                pattern[idx] ^= 1;
+                assert!(!starts_with(&bytes, &pattern));
+                pattern[idx] ^= 1;
+            }
+        }
     }
 
     #[test]

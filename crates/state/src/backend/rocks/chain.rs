@@ -146,6 +146,23 @@ mod tests {
     }
 
     #[test]
+    fn a_family_keeps_one_span_of_commits() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = rocksdb::Options::default();
+        options.create_if_missing(true);
+        let db = DB::open_cf(&options, folder.path(), ["default"]).unwrap();
+        let family = db.cf_handle("default").unwrap();
+        for entry in chain(1..=SPAN + 50) {
+            let mut batch = WriteBatch::default();
+            entry.write(&mut batch, family);
+            db.write(batch).unwrap();
+        }
+        let found = read_chain(&db, family).unwrap();
+        assert_eq!(fault_of(&found), None);
+        assert_eq!(found, chain(51..=SPAN + 50));
+    }
+
+    #[test]
     fn an_entry_comes_back_as_it_went() {
         let entry = ChainEntry { number: 5, epoch: Epoch(77), inbox_sequence: 1 << 40 };
         assert_eq!(ChainEntry::decode(&key(5), &entry.value()), Some(entry));

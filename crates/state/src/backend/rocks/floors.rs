@@ -26,10 +26,10 @@ impl Floors {
     /// Every key of the group below `end` (group and key) is deleted.
     pub(super) fn raise(&mut self, table: TableId, group: u8, end: &[u8]) {
         let floors = self.tables.entry(table).or_insert_with(|| vec![None; usize::from(KEY_GROUPS)]);
-        if let Some(floor) = floors.get_mut(usize::from(group)) {
-            if floor.as_deref().is_none_or(|floor| floor < end) {
-                *floor = Some(end.into());
-            }
+        if let Some(floor) = floors.get_mut(usize::from(group))
+            && floor.as_deref().is_none_or(|floor| floor < end)
+        {
+            *floor = Some(end.into());
         }
     }
 
@@ -37,10 +37,10 @@ impl Floors {
     pub(super) fn admit(&mut self, table: TableId, key: &[u8]) {
         let Some(floors) = self.tables.get_mut(&table) else { return };
         let group = key.first().map_or(0, |group| usize::from(*group));
-        if let Some(floor) = floors.get_mut(group) {
-            if floor.as_deref().is_some_and(|floor| key < floor) {
-                *floor = None;
-            }
+        if let Some(floor) = floors.get_mut(group)
+            && floor.as_deref().is_some_and(|floor| key < floor)
+        {
+            *floor = None;
         }
     }
 

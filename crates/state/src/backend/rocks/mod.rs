@@ -93,7 +93,7 @@ impl RocksBackend {
         synced.set_sync(true);
         self.database.db.write_opt(batch, &synced)?;
         self.fence.advance_epoch(commit.epoch)?;
-        if commit.number % FLUSH_INTERVAL == 0 {
+        if commit.number.is_multiple_of(FLUSH_INTERVAL) {
             self.flush()?;
         }
         Ok(())
@@ -143,6 +143,15 @@ impl StateBackend for RocksBackend {
         upper: Option<&[u8]>,
     ) -> Box<dyn Iterator<Item = Result<Entry>> + Send> {
         boxed(self.current().scan_state(table, groups, upper))
+    }
+
+    fn scan_state_prefix(
+        &self,
+        table: TableId,
+        group: u8,
+        prefix: &[u8],
+    ) -> Box<dyn Iterator<Item = Result<Entry>> + Send> {
+        boxed(self.current().scan_state_prefix(table, group, prefix))
     }
 
     fn memory(&self) -> usize {

@@ -14,7 +14,7 @@ use rocksdb::{
 use super::chain::{CHAIN_PREFIX, ChainEntry};
 use super::floors::Floors;
 use super::options::Family;
-use crate::backend::Entry;
+use crate::backend::{Entries, Entry};
 use crate::{EncodedKeys, Epoch, KeyGroupRange, Result, Snapshot, StateError, TableId, prefix_end};
 
 /// The open database. Closed when the last snapshot, iterator and backend are gone.
@@ -108,6 +108,14 @@ impl RocksSnapshot {
         Ok(scan)
     }
 
+    /// Entries of a key group whose keys start with `prefix`.
+    pub(super) fn scan_state_prefix(&self, table: TableId, group: u8, prefix: &[u8]) -> Result<Scan> {
+        let start = [&table.0.to_be_bytes()[..], &[group], prefix].concat();
+        let end = prefix_end(&start);
+        // Below the floor of the group everything is deleted.
+        self.scan(Family::State, &start.max(self.group_start(table, group)), end, 5)
+    }
+
     /// Full keys of a key group before `end` (key group and key); `None`: more than `max`.
     pub(super) fn state_keys(
         &self,
@@ -144,6 +152,17 @@ impl RocksSnapshot {
         let mut inner = Borrowing::new(Arc::clone(database), |db| db.raw_iterator_cf_opt(handle, options));
         inner.borrower.seek(start);
         Ok(Scan { inner, _snapshot: Arc::clone(&self.inner), prefix, groups: None, has_failed: false })
+    }
+
+    /// Entries of a view table; `None`: the range is empty.
+    fn view_entries(&self, table: TableId, start: Option<&[u8]>, end: Option<&[u8]>) -> Result<Option<Scan>> {
+        let prefix = table.0.to_be_bytes();
+        let first = [&prefix, start.unwrap_or_default()].concat();
+        let end = end.map_or_else(|| prefix_end(&prefix), |end| Some([&prefix, end].concat()));
+        if end.as_ref().is_some_and(|end| *end <= first) {
+            return Ok(None);
+        }
+        self.scan(Family::Views, &first, end, 4).map(Some)
     }
 
     fn multi_get(&self, family: Family, keys: &EncodedKeys) -> Result<Vec<Option<Vec<u8>>>> {
@@ -199,13 +218,26 @@ impl Snapshot for RocksSnapshot {
         start: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Box<dyn Iterator<Item = Result<Entry>> + Send> {
-        let prefix = table.0.to_be_bytes();
-        let first = [&prefix, start.unwrap_or_default()].concat();
-        let end = end.map_or_else(|| prefix_end(&prefix), |end| Some([&prefix, end].concat()));
-        if end.as_ref().is_some_and(|end| *end <= first) {
-            return Box::new(std::iter::empty());
+        match self.view_entries(table, start, end) {
+            Ok(scan) => Box::new(scan.into_iter().flatten()),
+            Err(error) => Box::new(std::iter::once(Err(error))),
         }
-        boxed(self.scan(Family::Views, &first, end, 4))
+    }
+
+    fn scan_view_entries(
+        &self,
+        table: TableId,
+        start: Option<&[u8]>,
+        end: Option<&[u8]>,
+        entries_max: usize,
+    ) -> Box<dyn Iterator<Item = Result<Entries>> + Send> {
+        match self.view_entries(table, start, end) {
+            Ok(Some(mut scan)) => {
+                Box::new(std::iter::from_fn(move || scan.next_entries(entries_max).transpose()))
+            }
+            Ok(None) => Box::new(std::iter::empty()),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
     }
 }
 
@@ -246,31 +278,52 @@ enum Jump<'a> {
     End,
 }
 
-impl Iterator for Scan {
-    type Item = Result<Entry>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl Scan {
+    /// Passes the next entry to `take`.
+    fn next_with<T>(&mut self, take: impl FnOnce(&[u8], &[u8]) -> T) -> Result<Option<T>> {
         let iterator = &mut self.inner.borrower;
         loop {
             let Some((full_key, value)) = iterator.item() else {
                 if self.has_failed {
-                    return None;
+                    return Ok(None);
                 }
-                let error = iterator.status().err()?;
                 self.has_failed = true;
-                return Some(Err(error.into()));
+                return iterator.status().map(|()| None).map_err(Into::into);
             };
             let key = &full_key[self.prefix..];
             match self.groups.as_ref().and_then(|groups| groups.jump(full_key, key)) {
                 Some(Jump::To(start)) => iterator.seek(start),
-                Some(Jump::End) => return None,
+                Some(Jump::End) => return Ok(None),
                 None => {
-                    let entry = (Box::from(key), Box::from(value));
+                    let taken = take(key, value);
                     iterator.next();
-                    return Some(Ok(entry));
+                    return Ok(Some(taken));
                 }
             }
         }
+    }
+
+    /// Up to that many entries; `None` at the end.
+    fn next_entries(&mut self, entries_max: usize) -> Result<Option<Entries>> {
+        let mut entries = Entries::default();
+        let mut push = |key: &[u8], value: &[u8]| {
+            entries.keys.push(key);
+            entries.values.push(value);
+        };
+        for _ in 0..entries_max {
+            if self.next_with(&mut push)?.is_none() {
+                break;
+            }
+        }
+        Ok((!entries.keys.is_empty()).then_some(entries))
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_with(|key, value| (Box::from(key), Box::from(value))).transpose()
     }
 }
 
