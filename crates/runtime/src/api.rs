@@ -13,6 +13,7 @@ use crate::committer;
 use crate::events::{Events, Request};
 use crate::inbox_reader::InboxReader;
 use crate::recovery::{self, Running};
+use crate::saved::Replay;
 use crate::source::stored_splits;
 use crate::status::Shared;
 
@@ -164,12 +165,16 @@ impl Runtime {
             running: Mutex::new(None),
         };
         let parts = recovery::Parts { options, tuning, storage, store, clock, events, inbox, shared };
-        let replay = recovery::Replay::new(snapshot.as_ref(), &jobs)?;
+        let replay = Replay::new(snapshot.as_ref(), &jobs)?;
         let (running, later) = recovery::start(parts, jobs)?;
         *runtime.running.lock() = Some(running);
-        if !later.is_empty() {
-            let change = Change { add: later, ..Change::default() };
-            wait(runtime.apply_unwaited(change))?;
+        for job in later {
+            let name = job.name.clone();
+            let change = Change { add: vec![job], ..Change::default() };
+            // One that cannot start now is tried again, as a failed job is.
+            if let Err(error) = wait(runtime.apply_unwaited(change)) {
+                tracing::warn!(job = %name, %error, "cannot start yet");
+            }
         }
         // Only now, because records of tables that are not there are dropped.
         runtime.replay(&replay)?;
@@ -177,7 +182,7 @@ impl Runtime {
     }
 
     /// Hands the tables what was acknowledged behind the checkpoint, and waits until it shows.
-    fn replay(&self, replay: &recovery::Replay) -> Result<(), RuntimeError> {
+    fn replay(&self, replay: &Replay) -> Result<(), RuntimeError> {
         let schema_of = |job: u32| replay.schema_of(JobId(job));
         let replayed = self.log.replay(replay.after, &schema_of, &mut |sequence, record| {
             self.inbox.wait_for_room();

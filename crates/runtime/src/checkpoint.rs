@@ -8,18 +8,18 @@ use state::{CheckpointWrites, Epoch, KeyGroupRange, TableChanges, TableId};
 
 use crate::coordinator::{Coordinator, Flight};
 use crate::exchange::Channel;
-use crate::failure::{JOB_HELD, JOB_SAVED, JOB_VERSION};
 use crate::meta::{self, ValueWriter};
+use crate::saved::{Saved, VERSION};
 use crate::source::SourcePump;
 use crate::worker::Order;
 
 impl Coordinator {
     /// Hands a checkpoint to the commit thread.
     pub(crate) fn checkpoint(&mut self, flight: &Flight, state: Vec<(TableId, KeyGroupRange, TableChanges)>) {
-        let clock = ValueWriter::new(JOB_VERSION).int(self.now).finish();
+        let clock = ValueWriter::new(VERSION).int(self.now).finish();
         let applied = self.checkpoints.applied.max(flight.inbox_sequence);
         self.checkpoints.applied = applied;
-        let sequence = ValueWriter::new(JOB_VERSION).int(applied as i64).finish();
+        let sequence = ValueWriter::new(VERSION).int(applied as i64).finish();
         let mut meta =
             vec![(meta::CLOCK_KEY.to_vec(), Some(clock)), (meta::INBOX_KEY.to_vec(), Some(sequence))];
         self.note_wiping(flight.epoch);
@@ -31,9 +31,8 @@ impl Coordinator {
             // A table that begins again while the inbox is replayed may be behind the others.
             let is_held = job.has_inbox() && flight.inbox_sequence < applied;
             job.is_saved = !is_held;
-            let saved = if is_held { JOB_HELD } else { JOB_SAVED };
-            let value = ValueWriter::new(JOB_VERSION).int(saved).text("").finish();
-            meta.push((meta::job_key(job.definition.id), Some(value)));
+            let saved = if is_held { Saved::Held } else { Saved::Restored };
+            meta.push(saved.entry(job.definition.id, &job.definition.graph));
         }
         meta.append(&mut self.checkpoints.meta);
         let writes = CheckpointWrites {

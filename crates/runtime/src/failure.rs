@@ -3,18 +3,8 @@
 use dataflow::{JobId, JobKind};
 
 use crate::coordinator::Coordinator;
-use crate::meta::{self, ValueWriter};
+use crate::saved::Saved;
 use crate::worker::Order;
-
-/// Format version of a job's entry.
-pub(crate) const JOB_VERSION: u8 = 1;
-/// The job's state belongs to the checkpoint.
-pub(crate) const JOB_SAVED: i64 = 1;
-/// The job had failed: its state belongs to an earlier checkpoint.
-pub(crate) const JOB_FAILED: i64 = 2;
-/// The table had failed: its content belongs to the checkpoint's inbox sequence, and the inbox
-/// holds what it has not applied.
-pub(crate) const JOB_HELD: i64 = 3;
 
 impl Coordinator {
     /// A task of a job has failed, or its source could not be read.
@@ -69,15 +59,15 @@ impl Coordinator {
         for channel in &job.channels {
             channel.close();
         }
-        let mut saved = JOB_FAILED;
-        if job.definition.kind == JobKind::Table {
-            saved = JOB_HELD;
-            self.checkpoints.held_sequence.get_or_insert(self.checkpoints.sequence);
-        }
-        if job.is_saved || saved == JOB_FAILED {
-            let value = ValueWriter::new(JOB_VERSION).int(saved).text(&reason).finish();
-            self.checkpoints.meta.push((meta::job_key(id), Some(value)));
-        }
+        let saved = match job.definition.kind {
+            JobKind::Table => {
+                self.checkpoints.held_sequence.get_or_insert(self.checkpoints.sequence);
+                // Without any content on disk it simply begins again.
+                if job.is_saved { Saved::Held } else { Saved::New }
+            }
+            JobKind::Source | JobKind::View | JobKind::Sink => Saved::Failed(reason.clone()),
+        };
+        self.checkpoints.meta.push(saved.entry(id, &job.definition.graph));
         for backfill in job.backfills.drain(..) {
             let keys = backfill.pump.meta_keys();
             self.checkpoints.meta.extend(keys.into_iter().map(|key| (key, None)));

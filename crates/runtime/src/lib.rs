@@ -33,6 +33,7 @@ mod pacing;
 mod partition;
 mod polling;
 mod recovery;
+mod saved;
 mod scan;
 mod side;
 mod source;

@@ -7,28 +7,27 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use arrow::datatypes::SchemaRef;
-use dataflow::{JobId, VertexInput, Watermark};
-use hashbrown::HashMap;
-use state::{InboxRecord, Snapshot, Storage, ViewStore};
+use dataflow::{JobId, Watermark};
+use state::{Snapshot, Storage, ViewStore};
 
 use crate::changes::ChangeQueue;
 use crate::clock::{Clock, instant};
 use crate::committer;
 use crate::coordinator::{Checkpoints, Coordinator};
 use crate::events::Events;
-use crate::failure::{JOB_FAILED, JOB_HELD, JOB_VERSION};
 use crate::inbox_reader::InboxReader;
 use crate::jobs::{Builder, Built, RunningJob, internal};
 use crate::meta::{self, ValueReader};
 use crate::pacing::Pacing;
 use crate::polling::Polling;
 use crate::rebuild::{Retry, Wiping};
+use crate::saved::{Saved, VERSION, applied};
 use crate::status::Shared;
 use crate::worker::{Mailbox, Worker};
 use crate::{JobDefinition, RuntimeError, RuntimeOptions, Tuning};
@@ -59,15 +58,37 @@ impl Running {
     }
 }
 
-/// What the last checkpoint says about a job.
-enum Saved {
-    /// Its state is there.
-    Restored,
-    /// It is a table whose content is there as of the checkpoint's inbox sequence.
-    Held,
-    /// It was not there yet.
-    New,
-    Failed(String),
+/// Jobs by what the last checkpoint says about them, each in dependency order.
+struct Sorted {
+    /// Their state is there; with each, whether its entry may stay.
+    restored: Vec<(JobDefinition, bool)>,
+    /// To be rebuilt, and why.
+    failed: Vec<(JobDefinition, String)>,
+    /// Not there yet.
+    later: Vec<JobDefinition>,
+}
+
+fn sort(snapshot: &dyn Snapshot, jobs: Vec<JobDefinition>) -> Result<Sorted, RuntimeError> {
+    let mut sorted = Sorted { restored: Vec::new(), failed: Vec::new(), later: Vec::new() };
+    for job in jobs {
+        let is_missing = |id: &JobId| sorted.failed.iter().any(|(failed, _)| failed.id == *id);
+        let saved = Saved::of(snapshot, &job)?;
+        // What is built on a job that is rebuilt is rebuilt too: it would count rows twice.
+        if job.graph.upstream_jobs().iter().any(is_missing) && !matches!(saved, Saved::Failed(_)) {
+            sorted.failed.push((job, "a job that it follows is rebuilt".to_owned()));
+            continue;
+        }
+        match saved {
+            Saved::Restored => sorted.restored.push((job, true)),
+            Saved::Held => sorted.restored.push((job, false)),
+            Saved::New => sorted.later.push(job),
+            Saved::Failed(reason) => {
+                tracing::warn!(job = %job.name, %reason, "rebuilding by backfill");
+                sorted.failed.push((job, reason));
+            }
+        }
+    }
+    Ok(sorted)
 }
 
 /// Starts the threads and the jobs that the checkpoint holds. Returns also the jobs it does not
@@ -77,15 +98,7 @@ pub(crate) fn start(
     jobs: Vec<JobDefinition>,
 ) -> Result<(Running, Vec<JobDefinition>), RuntimeError> {
     let snapshot = parts.storage.backend.snapshot();
-    let (mut restored, mut failed, mut later) = (Vec::new(), Vec::new(), Vec::new());
-    for job in jobs {
-        match saved(snapshot.as_ref(), job.id)? {
-            Saved::Restored => restored.push((job, true)),
-            Saved::Held => restored.push((job, false)),
-            Saved::New => later.push(job),
-            Saved::Failed(reason) => failed.push((job, reason)),
-        }
-    }
+    let Sorted { restored, failed, later } = sort(snapshot.as_ref(), jobs)?;
     let (commits, checkpoints) = sync_channel(1);
     let mailboxes: Vec<Arc<Mailbox>> =
         (0..parts.options.parallelism).map(|_| Arc::new(Mailbox::default())).collect();
@@ -127,6 +140,10 @@ pub(crate) fn start(
         job.retry.on_failure(Duration::ZERO);
         coordinator.jobs.insert(job.definition.id, job);
     }
+    for job in &later {
+        let waiting = RunningJob::failed(job.clone(), "not started yet".to_owned());
+        coordinator.jobs.insert(job.id, waiting);
+    }
     coordinator.update_status();
 
     let mut threads = Vec::new();
@@ -141,79 +158,23 @@ pub(crate) fn start(
     Ok((Running { threads }, later))
 }
 
+/// A thread without which nothing goes on. Tasks are guarded on their own, so a panic here is a
+/// bug of the runtime: an end, from which the next start recovers, is better than a silent halt.
 fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, RuntimeError> {
-    thread::Builder::new().name(name).spawn(run).map_err(internal)
-}
-
-fn saved(snapshot: &dyn Snapshot, job: JobId) -> Result<Saved, RuntimeError> {
-    let key = meta::job_key(job);
-    let Some(bytes) = snapshot.meta(&key).map_err(internal)? else { return Ok(Saved::New) };
-    let mut value = ValueReader::new(&key, &bytes, JOB_VERSION)?;
-    Ok(match value.int()? {
-        JOB_FAILED => Saved::Failed(value.text()?),
-        JOB_HELD => Saved::Held,
-        _ => Saved::Restored,
-    })
+    let guarded = move || {
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            tracing::error!("a runtime thread panicked: the process ends, the last checkpoint is intact");
+            std::process::abort();
+        }
+    };
+    thread::Builder::new().name(name).spawn(guarded).map_err(internal)
 }
 
 fn clock_of(snapshot: &dyn Snapshot) -> Result<i64, RuntimeError> {
     match snapshot.meta(meta::CLOCK_KEY).map_err(internal)? {
-        Some(bytes) => ValueReader::new(meta::CLOCK_KEY, &bytes, JOB_VERSION)?.int(),
+        Some(bytes) => ValueReader::new(meta::CLOCK_KEY, &bytes, VERSION)?.int(),
         None => Ok(i64::MIN),
     }
-}
-
-/// What the inbox has to hand out again.
-pub(crate) struct Replay {
-    /// The sequence behind which it begins.
-    pub(crate) after: u64,
-    /// Up to here all tables have applied it, except those held back.
-    applied: u64,
-    /// Tables that are behind that.
-    held: Vec<JobId>,
-    schemas: HashMap<JobId, SchemaRef>,
-}
-
-impl Replay {
-    pub(crate) fn new(snapshot: &dyn Snapshot, jobs: &[JobDefinition]) -> Result<Self, RuntimeError> {
-        let after = snapshot.inbox_sequence();
-        let applied = applied(snapshot)?;
-        let mut held = Vec::new();
-        for job in jobs {
-            if matches!(saved(snapshot, job.id)?, Saved::Held | Saved::New) {
-                held.push(job.id);
-            }
-        }
-        Ok(Self { after, applied, held, schemas: jobs.iter().filter_map(inbox_schema).collect() })
-    }
-
-    /// Columns of the inbox rows of a table.
-    pub(crate) fn schema_of(&self, job: JobId) -> Option<SchemaRef> {
-        self.schemas.get(&job).cloned()
-    }
-
-    /// The part of a record that its tables have not applied yet.
-    pub(crate) fn unapplied(&self, sequence: u64, mut record: InboxRecord) -> InboxRecord {
-        if sequence <= self.applied {
-            record.changes.retain(|change| self.held.contains(&JobId(change.job)));
-        }
-        record
-    }
-}
-
-fn applied(snapshot: &dyn Snapshot) -> Result<u64, RuntimeError> {
-    match snapshot.meta(meta::INBOX_KEY).map_err(internal)? {
-        Some(bytes) => Ok(ValueReader::new(meta::INBOX_KEY, &bytes, JOB_VERSION)?.int()? as u64),
-        None => Ok(snapshot.inbox_sequence()),
-    }
-}
-
-fn inbox_schema(job: &JobDefinition) -> Option<(JobId, SchemaRef)> {
-    let mut inputs = job.graph.vertices.iter().flat_map(|vertex| &vertex.inputs);
-    inputs.find_map(|input| match input {
-        VertexInput::Inbox { job, schema } => Some((*job, Arc::clone(schema))),
-        VertexInput::Exchange { .. } | VertexInput::Relation { .. } | VertexInput::Source(_) => None,
-    })
 }
 
 impl Coordinator {

@@ -11,11 +11,15 @@
 //! **Invariant.** What a row carries (`$split`, `$position`, `$wm`) depends on the split's bytes
 //! and the split log alone, never on chunk sizes, threads or restarts.
 
+mod cut;
 mod event_time;
 mod lane;
 mod pump;
 mod splits;
+mod watch;
 
+pub(crate) use cut::SplitCut;
 pub(crate) use lane::SourceLane;
-pub(crate) use pump::{PumpRole, Reach, SourcePump, SplitCut};
+pub(crate) use pump::{PumpRole, SourcePump};
 pub(crate) use splits::stored_splits;
+pub(crate) use watch::Reach;

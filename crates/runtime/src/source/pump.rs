@@ -65,69 +65,47 @@ pub(super) enum Next {
     Nothing,
 }
 
-/// Where a reader stands in a split at a barrier, for the readers that have to meet it there.
-#[derive(Debug, Clone)]
-pub(crate) struct SplitCut {
-    number: i64,
-    split: Split,
-    position: i64,
-    ended: bool,
-    raises: Vec<Raise>,
-}
-
-/// What a split has to be read up to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SplitReach {
-    number: i64,
-    end: i64,
-    /// Looks that had found nothing when this was asked.
-    misses: u64,
-}
-
-/// What a source has to be read up to.
-pub(crate) type Reach = Vec<SplitReach>;
-
 /// One reader of a source.
 pub(crate) struct SourcePump {
-    spec: Arc<SourceSpec>,
-    role: PumpRole,
+    pub(super) spec: Arc<SourceSpec>,
+    pub(super) role: PumpRole,
     /// Where its `meta` entries are.
     meta_prefix: String,
-    clock: Arc<dyn Clock>,
-    events: Arc<Events>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) events: Arc<Events>,
     chunk_bytes: usize,
     lanes: OnceLock<Vec<Arc<dyn Wake>>>,
-    state: Mutex<PumpState>,
+    pub(super) state: Mutex<PumpState>,
 }
 
-struct PumpState {
+pub(super) struct PumpState {
     /// Whether the splits have been listed.
-    is_pinned: bool,
+    pub(super) is_pinned: bool,
     /// Whether anybody wants rows.
-    is_active: bool,
+    pub(super) is_active: bool,
     /// Whether memory is short.
-    is_paused: bool,
-    splits: Vec<SplitState>,
+    pub(super) is_paused: bool,
+    pub(super) splits: Vec<SplitState>,
     decoder: Option<Arc<dyn Decoder>>,
     /// What the decoder decodes.
     columns: Vec<usize>,
     stamp_origin: bool,
     /// Chunks claimed and not stamped yet.
-    in_flight: usize,
+    pub(super) in_flight: usize,
     /// The barrier that waits for `in_flight` to become 0.
-    closing: Option<Closing>,
+    pub(super) closing: Option<Closing>,
     sealed: Option<Closing>,
     /// Watermark of the last sealed barrier.
-    watermark: Watermark,
+    pub(super) watermark: Watermark,
     /// Encoded entries of the last sealed checkpoint barrier.
     checkpoint: Vec<MetaWrite>,
 }
 
 #[derive(Clone)]
-struct Closing {
-    barrier: Barrier,
+pub(super) struct Closing {
+    pub(super) barrier: Barrier,
     /// Whether a backfill's reader goes on to the shared reader's cut first.
-    catches_up: bool,
+    pub(super) catches_up: bool,
 }
 
 impl SourcePump {
@@ -170,37 +148,16 @@ impl SourcePump {
         let _ = self.lanes.set(lanes);
     }
 
-    fn wake_lane(&self, lane: usize) {
+    pub(super) fn wake_lane(&self, lane: usize) {
         if let Some(lane) = self.lanes.get().and_then(|lanes| lanes.get(lane)) {
             lane.wake();
         }
     }
 
-    fn wake_all(&self) {
+    pub(super) fn wake_all(&self) {
         for lane in self.lanes.get().into_iter().flatten() {
             lane.wake();
         }
-    }
-
-    // ---- what the coordinator asks ------------------------------------------------------------
-
-    /// Lists the splits, once, when the first follower starts.
-    pub(crate) fn pin(&self) -> Result<()> {
-        if self.state.lock().is_pinned {
-            return Ok(());
-        }
-        let splits = self.spec.source.splits()?;
-        let now = self.clock.now();
-        let mut state = self.state.lock();
-        state.is_pinned = true;
-        let is_bounded = self.spec.source.is_bounded();
-        for split in splits {
-            let number = self.number(state.splits.len());
-            // In an unbounded source the end says only how far the split reaches now.
-            let split = Split { end: split.end.filter(|_| is_bounded), ..split };
-            state.splits.push(SplitState::new(number, split, now));
-        }
-        Ok(())
     }
 
     /// Whether rows have passed (or may at any moment): then a new follower has to read what was
@@ -210,7 +167,7 @@ impl SourcePump {
         state.is_active || state.splits.iter().any(|split| split.position != split.split.start)
     }
 
-    fn number(&self, index: usize) -> i64 {
+    pub(super) fn number(&self, index: usize) -> i64 {
         i64::from(self.spec.job.0) << 32 | index as i64
     }
 
@@ -254,125 +211,6 @@ impl SourcePump {
         self.wake_all();
     }
 
-    /// Looks again at splits that had nothing.
-    pub(crate) fn poll_pending(&self) {
-        let mut state = self.state.lock();
-        let mut any = false;
-        for split in &mut state.splits {
-            if split.status == SplitStatus::Pending {
-                split.status = SplitStatus::Ready;
-                any = true;
-            }
-        }
-        drop(state);
-        if any {
-            self.wake_lane(0);
-        }
-    }
-
-    /// Wall time at which the next split becomes idle.
-    pub(crate) fn idle_at(&self) -> Option<i64> {
-        let timeout = self.spec.idle_timeout?;
-        let state = self.state.lock();
-        let waiting = state.splits.iter().filter(|split| split.is_silent && !split.is_idle);
-        waiting.map(|split| split.last_input.saturating_add(timeout)).min().filter(|_| state.is_active)
-    }
-
-    /// Adds the splits that have come up since (unbounded sources only). They begin at the
-    /// source's watermark of the last barrier.
-    pub(crate) fn discover(&self) -> Result<()> {
-        let listed = self.spec.source.splits()?;
-        let now = self.clock.now();
-        let mut state = self.state.lock();
-        let watermark = state.watermark;
-        let mut any = false;
-        for split in listed {
-            if state.splits.iter().any(|known| known.split.name == split.name) {
-                continue;
-            }
-            let number = self.number(state.splits.len());
-            // Where it ends now is only how far it reaches now.
-            let mut found = SplitState::new(number, Split { end: None, ..split }, now);
-            if watermark != Watermark::MIN {
-                found.watermark = watermark.0;
-                found.raises.push(Raise { position: found.split.start, watermark: watermark.0 });
-            }
-            tracing::info!(source = %self.spec.name, split = %found.split.name, number, "split found");
-            state.splits.push(found);
-            any = true;
-        }
-        drop(state);
-        if any {
-            self.wake_all();
-        }
-        Ok(())
-    }
-
-    /// Lets a barrier in: what has been claimed is in front of it. Returns the cut, for readers
-    /// that have to meet this one there.
-    pub(crate) fn inject(&self, barrier: Barrier) -> Vec<SplitCut> {
-        let mut state = self.state.lock();
-        state.closing = Some(Closing { barrier, catches_up: false });
-        let cut = state.cut();
-        self.seal_if_done(&mut state);
-        cut
-    }
-
-    /// Lets a barrier into a backfill's reader. `cut`: where the shared reader is at this
-    /// barrier; with `catches_up` the reader first goes on to exactly there.
-    pub(crate) fn inject_backfill(&self, barrier: Barrier, cut: &[SplitCut], catches_up: bool) {
-        let mut state = self.state.lock();
-        state.closing = Some(Closing { barrier, catches_up });
-        self.set_limits(&mut state, cut);
-        self.seal_if_done(&mut state);
-        drop(state);
-        self.wake_all();
-    }
-
-    /// Tells a backfill's reader how far it may go for now.
-    pub(crate) fn set_cut(&self, cut: &[SplitCut]) {
-        self.set_limits(&mut self.state.lock(), cut);
-        self.wake_all();
-    }
-
-    fn set_limits(&self, state: &mut PumpState, cut: &[SplitCut]) {
-        state.is_pinned = true;
-        for target in cut {
-            let known = state.splits.iter().position(|split| split.number == target.number);
-            let idx = known.unwrap_or_else(|| {
-                state.splits.push(SplitState::new(target.number, target.split.clone(), self.clock.now()));
-                state.splits.len() - 1
-            });
-            let split = &mut state.splits[idx];
-            split.raises.clone_from(&target.raises);
-            if split.limit != Some(target.position) {
-                split.limit = Some(target.position);
-                split.reader = None;
-            }
-            if split.status != SplitStatus::Ended {
-                let is_there = split.position >= target.position;
-                split.status = match (is_there, target.ended) {
-                    (true, true) => SplitStatus::Ended,
-                    (true, false) => SplitStatus::AtLimit,
-                    (false, _) => SplitStatus::Ready,
-                };
-            }
-        }
-        // A split that ends at its limit is over when the shared reader says so: at the seal.
-        state.ends_at_limit(cut);
-    }
-
-    /// Whether a backfill's reader has read everything up to the last cut it was told.
-    pub(crate) fn is_at_cut(&self) -> bool {
-        let state = self.state.lock();
-        state.in_flight == 0 && state.is_at_limits()
-    }
-
-    /// The cut as it is now, between barriers.
-    pub(crate) fn current_cut(&self) -> Vec<SplitCut> {
-        self.state.lock().cut()
-    }
-
     /// What the last sealed checkpoint barrier has to store.
     pub(crate) fn take_checkpoint(&self) -> Vec<MetaWrite> {
         std::mem::take(&mut self.state.lock().checkpoint)
@@ -408,46 +246,6 @@ impl SourcePump {
         }
         Ok(!entries.is_empty())
     }
-
-    // ---- FLUSH --------------------------------------------------------------------------------
-
-    /// How far every split reaches now.
-    pub(crate) fn reach(&self) -> Result<Reach> {
-        if !self.is_active() {
-            return Ok(Reach::default());
-        }
-        let is_bounded = self.spec.source.is_bounded();
-        let listed = if is_bounded { Vec::new() } else { self.spec.source.splits()? };
-        let state = self.state.lock();
-        let reach = state.splits.iter().map(|split| {
-            let listed = listed.iter().find(|listed| listed.name == split.split.name);
-            let end = match listed {
-                // A split that cannot say (an endless generator) reaches as far as it was read.
-                Some(listed) => listed.end.unwrap_or(split.position),
-                // A bounded split is read to its end, wherever that is.
-                None if is_bounded => split.split.end.unwrap_or(i64::MAX),
-                None => split.position,
-            };
-            SplitReach { number: split.number, end, misses: split.misses }
-        });
-        Ok(reach.collect())
-    }
-
-    /// Whether everything up to `reach` has been claimed. A split that ends in the middle of a
-    /// record never gets to its end: a look that found nothing more is enough.
-    pub(crate) fn has_reached(&self, reach: &[SplitReach]) -> bool {
-        let state = self.state.lock();
-        reach.iter().all(|target| {
-            let split = state.splits.iter().find(|split| split.number == target.number);
-            split.is_none_or(|split| {
-                split.position >= target.end
-                    || split.status == SplitStatus::Ended
-                    || split.misses > target.misses
-            })
-        })
-    }
-
-    // ---- what lanes ask -----------------------------------------------------------------------
 
     pub(super) fn next(&self, lane: usize, emitted: Epoch) -> Result<Next> {
         let mut state = self.state.lock();
@@ -580,7 +378,7 @@ impl SourcePump {
         Some(Stamp { prefix, raises })
     }
 
-    fn seal_if_done(&self, state: &mut PumpState) {
+    pub(super) fn seal_if_done(&self, state: &mut PumpState) {
         let Some(closing) = &state.closing else { return };
         if state.in_flight > 0 || (closing.catches_up && !state.is_at_limits()) {
             return;
@@ -640,48 +438,6 @@ impl SplitState {
 }
 
 impl PumpState {
-    fn cut(&self) -> Vec<SplitCut> {
-        let cut = self.splits.iter().map(|split| SplitCut {
-            number: split.number,
-            split: split.split.clone(),
-            position: split.position,
-            ended: split.status == SplitStatus::Ended,
-            raises: split.raises.clone(),
-        });
-        cut.collect()
-    }
-
-    fn is_at_limits(&self) -> bool {
-        self.splits.iter().all(|split| matches!(split.status, SplitStatus::AtLimit | SplitStatus::Ended))
-    }
-
-    /// Remembers which splits are over once they are at their limit.
-    fn ends_at_limit(&mut self, cut: &[SplitCut]) {
-        for split in &mut self.splits {
-            let target = cut.iter().find(|target| target.number == split.number);
-            if target.is_some_and(|target| target.ended) {
-                split.split.end = split.limit;
-            }
-        }
-    }
-
-    fn end_at_limits(&mut self) {
-        for split in &mut self.splits {
-            if split.status == SplitStatus::AtLimit
-                && split.split.end.is_some_and(|end| split.position >= end)
-            {
-                split.status = SplitStatus::Ended;
-            }
-        }
-    }
-
-    fn update_idle(&mut self, timeout: Option<i64>, now: i64) {
-        let Some(timeout) = timeout else { return };
-        for split in &mut self.splits {
-            split.is_idle |= split.is_silent && now.saturating_sub(split.last_input) >= timeout;
-        }
-    }
-
     /// The minimum over the splits that still count.
     fn current_watermark(&self, spec: &SourceSpec) -> Watermark {
         let has_ended = self.splits.iter().all(|split| split.status == SplitStatus::Ended);

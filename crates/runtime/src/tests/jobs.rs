@@ -235,6 +235,24 @@ fn a_failed_job_is_rebuilt_with_its_followers() {
 }
 
 #[test]
+fn a_job_that_is_planned_differently_is_rebuilt_with_its_followers() {
+    let mut db = Db::new(2);
+    let growing = TestSource::new(vec![rows(0, 100)], false);
+    db.create(source(1, &growing, None));
+    db.create(count_by_key(2, 1));
+    db.create(count_over(3, &count_by_key(2, 1), 1));
+    db.runtime().shutdown();
+    let never = Arc::new(AtomicBool::new(false));
+    db.jobs.insert(2, failing(2, 1, false, &never));
+    db.crash(1);
+    db.wait_for_health();
+    growing.push(0, &rows(100, 110));
+    db.flush();
+    assert_eq!(db.view(2), expected(110, 1));
+    assert_eq!(db.view(3), vec![vec![11, 10]]);
+}
+
+#[test]
 fn a_tiny_budget_slows_down_but_loses_nothing() {
     let mut db = Db::with(2, Tuning::default(), None, super::test_clock(), 1);
     let rows_of = TestSource::new(vec![rows(0, 3000)], true);
