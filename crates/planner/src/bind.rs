@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use catalog::{Column, Relation, RelationId, RelationKind};
 use datafusion::common::config::ConfigOptions;
 use datafusion::catalog::TableFunctionArgs;
@@ -139,7 +139,7 @@ impl<'a> Binder<'a> {
     }
 
     /// The expression of a WATERMARK over the columns of its relation.
-    pub(crate) fn expression(&self, expr: &ast::Expr, schema: &datafusion::common::DFSchema) -> Result<Expr> {
+    pub(crate) fn expression(&self, expr: &ast::Expr, schema: &DFSchema) -> Result<Expr> {
         let options = ParserOptions::from(&self.options().sql_parser);
         let planner = SqlToRel::new_with_options(self, options);
         planner.sql_to_expr(expr.clone(), schema, &mut PlannerContext::new())
