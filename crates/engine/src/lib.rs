@@ -9,8 +9,10 @@
 //! **Invariant.** A statement sees one [`state::Published`], that is one instant of all views, and
 //! one catalog; both are values that nobody changes under it.
 
-#![allow(clippy::wildcard_enum_match_arm, reason = "the enums of other crates list what every database knows")]
-
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the enums of other crates list what every database knows"
+)]
 #![warn(missing_docs)]
 
 mod engine;

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
@@ -34,9 +36,16 @@ pub(crate) struct ScanExec {
 }
 
 impl ScanExec {
-    pub(crate) fn new(scan: Arc<dyn Scan>, schema: SchemaRef, partitions: usize) -> Self {
+    /// `order`: columns by which each partition is sorted, ascending, NULLs last.
+    pub(crate) fn new(scan: Arc<dyn Scan>, schema: SchemaRef, partitions: usize, order: &[usize]) -> Self {
+        let options = SortOptions { descending: false, nulls_first: false };
+        let order = order.iter().map(|&column| {
+            let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(schema.field(column).name(), column));
+            PhysicalSortExpr { expr: column, options }
+        });
+        let order: Vec<PhysicalSortExpr> = order.collect();
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
+            EquivalenceProperties::new_with_orderings(schema, [order]),
             Partitioning::UnknownPartitioning(partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,

@@ -102,7 +102,7 @@ impl TableProvider for SourceTable {
             schema: Arc::clone(&schema),
             executions: Mutex::default(),
         };
-        Ok(Arc::new(ScanExec::new(Arc::new(scan), schema, self.partitions)))
+        Ok(Arc::new(ScanExec::new(Arc::new(scan), schema, self.partitions, &[])))
     }
 }
 

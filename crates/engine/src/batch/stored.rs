@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::{Int64Type, SchemaRef};
+use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use async_trait::async_trait;
 use catalog::RelationId;
 use datafusion::catalog::{Session, TableProvider};
@@ -116,7 +116,8 @@ impl TableProvider for StoredTable {
             published: Arc::clone(&view.published),
             writes: view.writes.table(self.id).cloned(),
         };
-        Ok(Arc::new(ScanExec::new(Arc::new(scan), schema, 1)))
+        let order = scan.order();
+        Ok(Arc::new(ScanExec::new(Arc::new(scan), schema, 1, &order)))
     }
 }
 
@@ -170,6 +171,20 @@ impl Scan for StoredScan {
 }
 
 impl StoredScan {
+    /// Columns of the scan that its rows are sorted by: the first key columns, as far as they are
+    /// given and keys sort like values. The transaction's own rows come behind, in no order.
+    fn order(&self) -> Vec<usize> {
+        if self.writes.is_some() {
+            return Vec::new();
+        }
+        let key = 0..self.stored.schema.key_len;
+        key.map_while(|place| {
+            let sorts_alike = sorts_like_its_key(self.stored.schema.columns.field(place).data_type());
+            self.columns.iter().position(|&column| sorts_alike && column == place)
+        })
+        .collect()
+    }
+
     /// Rows of the view table in the key range.
     fn read(&self) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, SqlError>> + Send>, SqlError> {
         let Stored { table, schema, .. } = self.stored.as_ref();
@@ -180,6 +195,21 @@ impl StoredScan {
         let batches = self.published.scan(*table, schema, self.range.encode()?, BATCH_ROWS);
         Ok(Box::new(batches.map(|batch| batch.map_err(from_state))))
     }
+}
+
+/// Whether Arrow orders values of a type as their key encoding does. Floats differ in -0 and NaN,
+/// intervals in what they count as equal.
+fn sorts_like_its_key(data_type: &DataType) -> bool {
+    data_type.is_integer()
+        || matches!(
+            data_type,
+            DataType::Boolean
+                | DataType::Utf8View
+                | DataType::Date32
+                | DataType::Time64(_)
+                | DataType::Timestamp(..)
+                | DataType::Decimal128(..)
+        )
 }
 
 /// From rows of the view table to rows of the scan.

@@ -73,7 +73,10 @@ impl Creation {
             }
         }
         let change = Change { add: next.job(&relation).into_iter().collect(), meta, ..Change::default() };
-        shared.apply(change, next).await?;
+        if let Err(error) = shared.apply(change, next.clone()).await {
+            undo(&shared, next, &relation).await;
+            return Err(error);
+        }
         tracing::info!(relation = %relation.description(), id = id.0, "created");
         Ok(notices)
     }
@@ -100,6 +103,24 @@ impl Creation {
             graph_hash: planned.graph_hash,
             owner: self.owner.clone(),
         }
+    }
+}
+
+/// Takes a relation away whose job has failed before it had caught up: the change that made it may
+/// be durable already. Its numbers stay used.
+async fn undo(shared: &Shared, mut live: Live, relation: &Relation) {
+    let mut catalog = (*live.catalog).clone();
+    let undone = match catalog.drop_relations(&[relation.id], false) {
+        Ok((dropped, meta)) => {
+            let change = super::drop::change(&dropped, &live, meta);
+            live.catalog = Arc::new(catalog);
+            dropped.iter().for_each(|relation| live.remove(relation.id));
+            shared.apply(change, live).await
+        }
+        Err(error) => Err(from_catalog(error)),
+    };
+    if let Err(error) = undone {
+        tracing::error!(relation = %relation.description(), %error, "a failed CREATE could not be undone");
     }
 }
 

@@ -136,7 +136,8 @@ fn words(object: ObjectType) -> &'static str {
     }
 }
 
-fn change(dropped: &[Relation], live: &Live, meta: catalog::MetaWrites) -> Change {
+/// What the runtime has to do so that relations are gone.
+pub(super) fn change(dropped: &[Relation], live: &Live, meta: catalog::MetaWrites) -> Change {
     let jobs = dropped.iter().filter(|relation| live.job(relation).is_some());
     Change {
         add: Vec::new(),

@@ -43,20 +43,20 @@ pub(crate) const PG_ATTRIBUTE: SystemTable = SystemTable {
 fn rows(ctx: &SystemContext) -> Vec<Row> {
     let mut rows = Vec::new();
     for relation in ctx.live.catalog.relations() {
-        if relation_kind(relation).is_none() {
-            continue;
-        }
+        let Some(kind) = relation_kind(relation) else { continue };
         for (number, column) in (1_u32..).zip(&relation.columns) {
-            rows.push(row(relation.id.0, number, column));
+            // Columns of views carry no constraints of their own.
+            let not_null = kind == "r" && !column.nullable;
+            rows.push(row(relation.id.0, number, column, not_null));
         }
         for (number, &column) in (1_u32..).zip(primary_key(relation)) {
-            rows.push(row(index_oid(relation), number, &relation.columns[column]));
+            rows.push(row(index_oid(relation), number, &relation.columns[column], false));
         }
     }
     rows
 }
 
-fn row(relation: u32, number: u32, column: &Column) -> Row {
+fn row(relation: u32, number: u32, column: &Column, not_null: bool) -> Row {
     let data_type = column_type(column);
     vec![
         ("attrelid", relation.into()),
@@ -70,7 +70,7 @@ fn row(relation: u32, number: u32, column: &Column) -> Row {
         ("attbyval", (data_type.length > 0 && data_type.length <= 8).into()),
         ("attalign", "d".into()),
         ("attstorage", if data_type.length > 0 { "p".into() } else { "x".into() }),
-        ("attnotnull", (!column.nullable).into()),
+        ("attnotnull", not_null.into()),
         ("atthasdef", column.default.is_some().into()),
         ("attislocal", true.into()),
     ]

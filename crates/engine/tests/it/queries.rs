@@ -67,3 +67,41 @@ async fn dropping_a_stream_ends_the_query() {
     drop(db.execute(&statement).await.unwrap());
     assert_eq!(ok(&mut db, "SELECT count(*) FROM t").await, "2");
 }
+
+#[tokio::test]
+async fn rows_come_in_the_order_of_the_key() {
+    let mut db = session().await;
+    ok(&mut db, "CREATE TABLE t (a TEXT, b INT, v INT, PRIMARY KEY (a, b))").await;
+    ok(
+        &mut db,
+        "INSERT INTO t VALUES ('b', 1, 1), ('', -5, 2), ('ab', 0, 3), ('a', 2, 4), ('a', -1, 5), ('ä', 0, 6)",
+    )
+    .await;
+    let ordered = "SELECT a, b FROM t ORDER BY a, b";
+    let plan = ok(&mut db, &format!("EXPLAIN {ordered}")).await;
+    assert!(!plan.contains("SortExec"), "{plan}");
+    assert_eq!(ok(&mut db, ordered).await, "|-5\na|-1\na|2\nab|0\nb|1\nä|0");
+    assert_eq!(ok(&mut db, "SELECT b FROM t ORDER BY a DESC LIMIT 2").await, "0\n1");
+    assert_eq!(ok(&mut db, "SELECT a FROM t ORDER BY a LIMIT 1").await, "");
+    ok(&mut db, "BEGIN; INSERT INTO t VALUES ('aa', 0, 7)").await;
+    assert_eq!(
+        ok(&mut db, "SELECT v FROM t ORDER BY a, b").await,
+        "2\n5\n4\n7\n3\n1\n6",
+        "own rows are sorted in"
+    );
+}
+
+#[tokio::test]
+async fn nulls_of_a_view_come_last() {
+    let mut db = session().await;
+    ok(
+        &mut db,
+        "CREATE TABLE t (id INT PRIMARY KEY, g INT); INSERT INTO t VALUES (1, NULL), (2, 5), (3, -5)",
+    )
+    .await;
+    ok(&mut db, "CREATE MATERIALIZED VIEW v AS SELECT g, count(*) AS n FROM t GROUP BY g").await;
+    assert_eq!(ok(&mut db, "SELECT g FROM v ORDER BY g").await, "-5\n5\nNULL");
+    assert_eq!(ok(&mut db, "SELECT g FROM v ORDER BY g NULLS FIRST").await, "NULL\n-5\n5");
+    assert_eq!(ok(&mut db, "SELECT n FROM v WHERE g > 0").await, "1");
+    assert_eq!(ok(&mut db, "SELECT n FROM v WHERE g IS NULL").await, "1");
+}

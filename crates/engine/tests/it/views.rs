@@ -39,3 +39,12 @@ async fn a_plain_view_is_its_query() {
     ok(&mut db, "UPDATE t SET v = 1 WHERE id = 2").await;
     assert_eq!(ok(&mut db, "SELECT double FROM w WHERE id = 2").await, "2");
 }
+
+#[tokio::test]
+async fn a_failed_create_leaves_nothing() {
+    let mut db = session().await;
+    ok(&mut db, "CREATE TABLE t (id INT PRIMARY KEY)").await;
+    assert!(err(&mut db, "CREATE MATERIALIZED VIEW v AS SELECT nope FROM t").await.starts_with("42703"));
+    assert!(err(&mut db, "SELECT * FROM v").await.starts_with("42P01"));
+    ok(&mut db, "CREATE MATERIALIZED VIEW v AS SELECT id FROM t").await;
+}
