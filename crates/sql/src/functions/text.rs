@@ -107,10 +107,12 @@ fn texts(values: &ArrayRef) -> Result<StringViewArray> {
             clock(out, micros);
             Ok(())
         }),
-        DataType::Interval(IntervalUnit::MonthDayNano) => each::<IntervalMonthDayNanoType>(values, |out, value| {
-            interval(out, value);
-            Ok(())
-        }),
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            each::<IntervalMonthDayNanoType>(values, |out, value| {
+                interval(out, value);
+                Ok(())
+            })
+        }
         DataType::Float32 => each::<Float32Type>(values, |out, value| {
             float(out, &format!("{value:e}"), 6);
             Ok(())

@@ -10,9 +10,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, ObjectName,
-    OrderByKind, Query, Select, SetExpr, Spanned, TableAlias, TableFactor, TableFunctionArgs, VisitMut,
-    VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, ObjectName, Query,
+    Select, SetExpr, Spanned, TableAlias, TableFactor, TableFunctionArgs, VisitMut, VisitorMut,
 };
 use sqlparser::tokenizer::Span;
 
@@ -22,28 +21,39 @@ use crate::parser::keywords;
 const NOTICE: &str = "GROUP BY TUMBLE(column, size) was mapped to FROM TUMBLE(relation, column, size) \
                       GROUP BY window_start, window_end";
 
-/// Rewrites the group windows in a query or in any other part of a statement.
+/// Rewrites the group windows in a query or in any other part of a statement, and refuses names of
+/// relations that sqlparser takes and PostgreSQL does not.
 pub(crate) fn to_canonical<T: VisitMut>(tree: &mut T, notices: &mut Vec<String>) -> Result<(), SqlError> {
-    match tree.visit(&mut Rewriter { notices }) {
+    let mut rewriter = Rewriter::default();
+    let result = tree.visit(&mut rewriter);
+    if rewriter.has_mapped && !notices.iter().any(|notice| notice == NOTICE) {
+        notices.push(NOTICE.to_owned());
+    }
+    match result {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
 }
 
-struct Rewriter<'a> {
-    notices: &'a mut Vec<String>,
+/// One type for both walks, over a statement and over a SELECT whose window was found: every
+/// visitor is compiled against all of sqlparser's tree.
+#[derive(Default)]
+struct Rewriter {
+    has_mapped: bool,
+    /// The window whose functions are being replaced.
+    window: Option<GroupWindow>,
+    uses_time: bool,
 }
 
-impl VisitorMut for Rewriter<'_> {
+impl VisitorMut for Rewriter {
     type Break = SqlError;
 
     fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<SqlError> {
-        for ident in relation.0.iter().filter_map(|part| part.as_ident()) {
-            if let Some(error) = keywords::refuse_name(ident) {
-                return ControlFlow::Break(error);
-            }
+        let refused = relation.0.iter().filter_map(|part| part.as_ident()).find_map(keywords::refuse_name);
+        match refused {
+            Some(error) => ControlFlow::Break(error),
+            None => ControlFlow::Continue(()),
         }
-        ControlFlow::Continue(())
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
@@ -56,21 +66,27 @@ impl VisitorMut for Rewriter<'_> {
         if let Err(error) = window.move_to_from(select) {
             return ControlFlow::Break(error);
         }
-        let mut uses_time = window.replace_in(select);
-        if let Some(order_by) = &mut query.order_by
-            && let OrderByKind::Expressions(keys) = &mut order_by.kind
-        {
-            uses_time |= window.replace_in(keys);
+        let mut inner = Self { window: Some(window.clone()), ..Self::default() };
+        select.visit(&mut inner)?;
+        if let Some(order_by) = &mut query.order_by {
+            order_by.visit(&mut inner)?;
         }
-        window.replace_group_key(select, uses_time);
-        if !self.notices.iter().any(|notice| notice == NOTICE) {
-            self.notices.push(NOTICE.to_owned());
+        window.replace_group_key(select, inner.uses_time);
+        self.has_mapped = true;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        if let Some(column) = self.window.as_ref().and_then(|window| window.column_for(expr)) {
+            self.uses_time |= column == "window_time";
+            *expr = window_column(column, expr.span());
         }
         ControlFlow::Continue(())
     }
 }
 
 /// `TUMBLE(column, size)` in a GROUP BY.
+#[derive(Clone)]
 struct GroupWindow {
     key: Expr,
     column: Ident,
@@ -135,24 +151,12 @@ impl GroupWindow {
         Ok(())
     }
 
-    /// Replaces `TUMBLE_START(column, size)` and its kin; says whether `window_time` is used.
-    fn replace_in<T: VisitMut>(&self, tree: &mut T) -> bool {
-        let mut uses_time = false;
-        let _ = sqlparser::ast::visit_expressions_mut(tree, |expr| {
-            let found = [
-                ("TUMBLE_START", "window_start"),
-                ("TUMBLE_END", "window_end"),
-                ("TUMBLE_ROWTIME", "window_time"),
-            ]
+    /// The column that `TUMBLE_START(column, size)` and its kin stand for.
+    fn column_for(&self, expr: &Expr) -> Option<&'static str> {
+        [("TUMBLE_START", "window_start"), ("TUMBLE_END", "window_end"), ("TUMBLE_ROWTIME", "window_time")]
             .into_iter()
-            .find(|(function, _)| call(expr, function).is_some_and(|arguments| arguments == self.arguments));
-            if let Some((_, column)) = found {
-                *expr = window_column(column, expr.span());
-                uses_time |= column == "window_time";
-            }
-            ControlFlow::<()>::Continue(())
-        });
-        uses_time
+            .find(|(function, _)| call(expr, function).is_some_and(|arguments| arguments == self.arguments))
+            .map(|(_, column)| column)
     }
 
     fn replace_group_key(&self, select: &mut Select, uses_time: bool) {
