@@ -1,5 +1,6 @@
 //! All integration tests of the workspace, in one binary.
 
+mod crash;
 mod nexmark;
 mod slt;
 mod tidy;
