@@ -1,5 +1,6 @@
 //! Harnesses for tests; never part of the product.
 
+pub mod crash;
 pub mod database;
 pub mod slt;
 
