@@ -1,6 +1,9 @@
 //! Everything a user can type: dialect, statements, functions, types, names, SQL errors.
 
-#![allow(clippy::wildcard_enum_match_arm, reason = "the enums of sqlparser and arrow list what every database knows")]
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the enums of sqlparser and arrow list what every database knows"
+)]
 
 mod datafusion_error;
 mod dialect;

@@ -164,11 +164,22 @@ fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             Ok(Transformed::no(Expr::Negative(inner)))
         }
-        Expr::Cast(cast) => {
-            match numeric::rounding_cast(&cast.expr.get_type(schema)?, cast.field.data_type()) {
-                Some(function) => Ok(call(function, vec![*cast.expr])),
-                None => Ok(Transformed::no(Expr::Cast(cast))),
+        Expr::Cast(mut cast) => {
+            let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type().clone());
+            if let Some(function) = numeric::rounding_cast(&from, &to) {
+                return Ok(call(function, vec![*cast.expr]));
             }
+            let Some(function) = text::text_cast(&from, &to) else {
+                return Ok(Transformed::no(Expr::Cast(cast)));
+            };
+            let text = call(function, vec![*cast.expr]);
+            Ok(match to {
+                DataType::Utf8View => text,
+                _ => text.update_data(|text| {
+                    cast.expr = Box::new(text);
+                    Expr::Cast(cast)
+                }),
+            })
         }
         expr => Ok(Transformed::no(expr)),
     }
