@@ -165,7 +165,7 @@ fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             Ok(Transformed::no(Expr::Negative(inner)))
         }
-        Expr::Cast(mut cast) => {
+        Expr::Cast(cast) => {
             let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type().clone());
             if let Some(function) = numeric::rounding_cast(&from, &to) {
                 return Ok(call(function, vec![*cast.expr]));
@@ -179,10 +179,7 @@ fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let text = call(function, vec![*cast.expr]);
             Ok(match to {
                 DataType::Utf8View => text,
-                _ => text.update_data(|text| {
-                    cast.expr = Box::new(text);
-                    Expr::Cast(cast)
-                }),
+                _ => text.update_data(|text| Expr::Cast(Cast { expr: Box::new(text), field: cast.field })),
             })
         }
         expr => Ok(Transformed::no(expr)),
