@@ -53,7 +53,8 @@ fn parse(text: &str) -> Result<i64, SqlError> {
         .ok_or_else(too_long)
 }
 
-/// Spells a literal in the way the planner can read; what is none of `INTERVAL 'text' [unit]` stays.
+/// Spells a literal so that the planner reads what PostgreSQL does. What is none of `INTERVAL 'text'
+/// [unit]`, or means the same to Arrow already, stays.
 pub(crate) fn plain_interval(interval: &mut Interval) -> Result<(), SqlError> {
     let Expr::Value(value) = interval.value.as_mut() else { return Ok(()) };
     let Value::SingleQuotedString(text) = &mut value.value else { return Ok(()) };
