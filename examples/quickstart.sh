@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 bash .ci/setup
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/highwater/target}"
-cargo build --release --package server --bin highwater
+cargo build --release --workspace --bins # as the tests build it, so that nothing is built twice
 highwater="$CARGO_TARGET_DIR/release/highwater"
 
 folder="$(mktemp -d)"

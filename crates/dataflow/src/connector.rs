@@ -140,13 +140,21 @@ pub trait Connector: Send + Sync {
 
     /// Checks a source definition and prepares it. Touches the outside only as far as needed to
     /// refuse what can never work.
-    fn source(&self, definition: &SourceDefinition, ctx: &ConnectorContext) -> Result<Arc<dyn Source>, OptionError> {
+    fn source(
+        &self,
+        definition: &SourceDefinition,
+        ctx: &ConnectorContext,
+    ) -> Result<Arc<dyn Source>, OptionError> {
         let _ = (definition, ctx);
         Err(OptionError::Role { connector: self.name().to_owned(), role: "source" })
     }
 
     /// Checks a sink definition and prepares it.
-    fn sink(&self, definition: &SinkDefinition, ctx: &ConnectorContext) -> Result<Arc<dyn Sink>, OptionError> {
+    fn sink(
+        &self,
+        definition: &SinkDefinition,
+        ctx: &ConnectorContext,
+    ) -> Result<Arc<dyn Sink>, OptionError> {
         let _ = (definition, ctx);
         Err(OptionError::Role { connector: self.name().to_owned(), role: "sink" })
     }

@@ -15,18 +15,18 @@ mod watermark;
 
 pub use batch::{ChangeBatch, ChangelogKind, RowOrigin};
 pub use connector::{
-    Chunk, Connector, ConnectorContext, ConnectorRegistry, DecodeError, Decoded, Decoder,
-    FormatOptions, OptionError, OptionSpec, Options, ReadOutcome, Sink, SinkDefinition,
-    SinkWriter, Source, SourceDefinition, Split, SplitReader,
+    Chunk, Connector, ConnectorContext, ConnectorRegistry, DecodeError, Decoded, Decoder, FormatOptions,
+    OptionError, OptionSpec, Options, ReadOutcome, Sink, SinkDefinition, SinkWriter, Source,
+    SourceDefinition, Split, SplitReader,
 };
 pub use error::{DataflowError, Result, RowError};
 pub use graph::{
-    Exchange, JobGraph, JobId, JobKind, JobVertex, OperatorId, OperatorNode, SideTables,
-    SourceSpec, StateTable, VertexId, VertexInput, WatermarkSpec,
+    Exchange, JobGraph, JobId, JobKind, JobVertex, OperatorId, OperatorNode, SideTables, SourceSpec,
+    StateTable, VertexId, VertexInput, WatermarkSpec,
 };
 pub use operator::{
-    BuildContext, EpochEnd, Found, LateRows, MemoryUse, Operator, OperatorContext, OperatorSpec,
-    Progress, SideOutput, Start, StateAccess, StateTableSpec, ViewTableSpec,
+    BuildContext, EpochEnd, Found, LateRows, MemoryUse, Operator, OperatorContext, OperatorSpec, Progress,
+    SideOutput, Start, StateAccess, StateTableSpec, ViewTableSpec,
 };
 pub use watermark::Watermark;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catalog::RelationId;
-use runtime::JobState;
+use dataflow::JobId;
+use runtime::Readiness;
 use sql::{SqlError, SqlErrorKind};
 use state::Published;
 
@@ -17,6 +18,8 @@ use crate::live::Live;
 #[derive(Clone)]
 pub(crate) struct ReadView {
     pub(crate) published: Arc<Published>,
+    /// Which jobs `published` does not show right.
+    readiness: Arc<Readiness>,
     /// `published` contains the inbox up to here.
     pub(crate) sequence: u64,
     /// What the transaction itself has written and not committed.
@@ -34,7 +37,25 @@ impl ReadView {
     pub(crate) fn now(shared: &Shared) -> Self {
         // In this order: what is published later contains at least as much.
         let sequence = shared.writes.visible();
-        Self { published: shared.runtime.published(), sequence, writes: Writes::default() }
+        let (published, readiness) = shared.runtime.instant();
+        Self { published, readiness, sequence, writes: Writes::default() }
+    }
+
+    /// Refuses relations whose content here is not one instant of the database: those still
+    /// backfilling and those whose job, or a job below it, has failed (semantics 17, 27).
+    pub(crate) fn refuse_unready(&self, relations: &BTreeSet<RelationId>) -> Result<(), SqlError> {
+        if self.readiness.is_complete() {
+            return Ok(());
+        }
+        let Some(job) = relations.iter().find_map(|id| self.readiness.of(JobId(id.0))) else {
+            return Ok(());
+        };
+        let name = &job.name;
+        let message = match &job.error {
+            None => format!("\"{name}\" is still reading what was there before it"),
+            Some(reason) => format!("job \"{name}\" has failed: {reason}"),
+        };
+        Err(SqlErrorKind::NotInPrerequisiteState { message }.into())
     }
 }
 
@@ -67,27 +88,4 @@ impl Transaction {
             .as_mut()
             .ok_or_else(|| SqlErrorKind::internal("a transaction without a snapshot").into())
     }
-}
-
-/// Refuses relations whose content is not one instant of the database: those still backfilling
-/// and those whose job, or a job below it, has failed (semantics 17, 27).
-pub(crate) fn refuse_unready(shared: &Shared, relations: &BTreeSet<RelationId>) -> Result<(), SqlError> {
-    if relations.is_empty() {
-        return Ok(());
-    }
-    for job in shared.runtime.jobs() {
-        if !relations.contains(&RelationId(job.id.0)) {
-            continue;
-        }
-        let message = match job.state {
-            JobState::Running | JobState::Finished => continue,
-            JobState::Backfilling => format!("\"{}\" is still reading what was there before it", job.name),
-            JobState::Failed => {
-                let reason = job.error.as_deref().unwrap_or("unknown reason");
-                format!("job \"{}\" has failed: {reason}", job.name)
-            }
-        };
-        return Err(SqlErrorKind::NotInPrerequisiteState { message }.into());
-    }
-    Ok(())
 }

@@ -46,8 +46,8 @@ fn row_error(sqlstate: &'static str, message: impl Into<String>) -> RowError {
 
 /// Codes that functions give to their errors.
 const SQLSTATES: &[&str] = &[
-    "0A000", "22000", "22001", "22003", "22007", "22008", "22011", "22012", "22018", "2201B", "2201E", "2201F", "2201G",
-    "22021", "22023", "22025", "22P02", "22P03",
+    "0A000", "22000", "22001", "22003", "22007", "22008", "22011", "22012", "22018", "2201B", "2201E",
+    "2201F", "2201G", "22021", "22023", "22025", "22P02", "22P03",
 ];
 
 /// `sql` may not be named here, so the text of its `EvaluationError` carries the code.

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use catalog::{Column, Relation, RelationId, RelationKind};
-use datafusion::common::config::ConfigOptions;
 use datafusion::catalog::TableFunctionArgs;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, Result, TableReference};
 use datafusion::datasource::{TableType, provider_as_source};
-use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF,
     cast,

@@ -5,7 +5,10 @@
 //!                                       └─ DataFusion's optimizer ──► QueryPlan   a batch query
 //! ```
 
-#![allow(clippy::wildcard_enum_match_arm, reason = "the enums of sqlparser, arrow and DataFusion list what every database knows")]
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the enums of sqlparser, arrow and DataFusion list what every database knows"
+)]
 
 mod aggregates;
 mod api;

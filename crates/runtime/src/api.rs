@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::committer;
 use crate::events::{Events, Request};
 use crate::inbox_reader::InboxReader;
+use crate::readiness::Readiness;
 use crate::recovery::{self, Running};
 use crate::saved::Replay;
 use crate::source::stored_splits;
@@ -251,6 +252,20 @@ impl Runtime {
     #[must_use]
     pub fn published(&self) -> Arc<Published> {
         self.store.current()
+    }
+
+    /// The current instant of all views, and which jobs it does not show right (semantics 17, 27).
+    #[must_use]
+    pub fn instant(&self) -> (Arc<Published>, Arc<Readiness>) {
+        loop {
+            // Rows are published before their job is called ready, and forgotten after it is called
+            // failed: an instant read behind this shows every ready job, unless one has failed since.
+            let readiness = self.shared.readiness();
+            let published = self.store.current();
+            if self.shared.readiness().failures == readiness.failures {
+                return (published, readiness);
+            }
+        }
     }
 
     /// What a source reads, pinned in a checkpoint when its first follower started (semantics 20);

@@ -95,6 +95,8 @@ pub(crate) struct Coordinator {
     pub(crate) shared: Arc<Shared>,
     pub(crate) jobs: BTreeMap<JobId, RunningJob>,
     pub(crate) next_task: u64,
+    /// Jobs taken out so far.
+    pub(crate) failures: u64,
     /// The last epoch injected.
     pub(crate) epoch: Epoch,
     pub(crate) published: Epoch,

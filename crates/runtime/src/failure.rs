@@ -1,6 +1,7 @@
 //! A failed job: it and what depends on it leave the barrier set; everything else goes on.
 
 use dataflow::{JobId, JobKind};
+use state::TableId;
 
 use crate::coordinator::Coordinator;
 use crate::saved::Saved;
@@ -12,7 +13,7 @@ impl Coordinator {
         let Some(failed) = self.jobs.get(&job).filter(|job| job.is_live()) else { return };
         tracing::error!(job = %failed.definition.name, %reason, "job failed");
         let because = format!("job \"{}\" has failed", failed.definition.name);
-        self.take_out(job, reason);
+        let mut tables = self.take_out(job, reason);
         let mut front = vec![job];
         while let Some(upstream) = front.pop() {
             let followers: Vec<JobId> = self
@@ -22,13 +23,15 @@ impl Coordinator {
                 .map(|job| job.definition.id)
                 .collect();
             for follower in followers {
-                self.take_out(follower, because.clone());
+                tables.extend(self.take_out(follower, because.clone()));
                 front.push(follower);
             }
         }
         self.settle_demands();
         self.checkpoints.is_forced = true;
+        // In this order: whoever reads an instant without these rows can know why.
         self.update_status();
+        self.store.forget(&tables);
     }
 
     /// New jobs may come up behind a barrier during which what they follow has failed.
@@ -49,12 +52,13 @@ impl Coordinator {
         }
     }
 
-    fn take_out(&mut self, id: JobId, reason: String) {
+    /// Gives the tables whose rows are to be forgotten.
+    fn take_out(&mut self, id: JobId, reason: String) -> Vec<TableId> {
         for mailbox in &self.mailboxes {
             mailbox.order(Order::Remove(id));
         }
         self.inbox.detach(id);
-        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(job) = self.jobs.get_mut(&id) else { return Vec::new() };
         // Whoever sends to it goes on; what it has not read is dropped.
         for channel in &job.channels {
             channel.close();
@@ -76,11 +80,13 @@ impl Coordinator {
         job.is_scanning = false;
         job.wake_at = None;
         (job.dirty_bytes, job.clean_bytes) = (0, 0);
-        self.store.forget(&job.published_tables());
+        let tables = job.published_tables();
         job.retry.on_failure(self.tuning.retry_after);
         if let Some(flight) = &mut self.flight {
             flight.waiting.remove(&id);
             flight.parts.retain(|part| part.job != id);
         }
+        self.failures += 1;
+        tables
     }
 }

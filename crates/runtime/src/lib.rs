@@ -27,11 +27,11 @@ mod gate;
 mod inbox_reader;
 mod jobs;
 mod meta;
-mod rebuild;
-
 mod pacing;
 mod partition;
 mod polling;
+mod readiness;
+mod rebuild;
 mod recovery;
 mod saved;
 mod scan;
@@ -47,3 +47,4 @@ mod worker;
 pub(crate) use api::Tuning;
 pub use api::{Change, JobDefinition, JobState, JobStatus, Runtime, RuntimeError, RuntimeOptions};
 pub use clock::{Clock, SystemClock};
+pub use readiness::{Readiness, Unready};

@@ -116,6 +116,7 @@ pub(crate) fn start(
         shared: parts.shared,
         jobs: BTreeMap::new(),
         next_task: 0,
+        failures: 0,
         epoch: snapshot.epoch(),
         published: snapshot.epoch(),
         now: clock_of(snapshot.as_ref())?,

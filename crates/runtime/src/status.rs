@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use crate::coordinator::Coordinator;
 use crate::jobs::RunningJob;
+use crate::readiness::{Readiness, Unready};
 use crate::task::JobCounters;
 use crate::{JobState, JobStatus};
 
@@ -16,6 +17,7 @@ use crate::{JobState, JobStatus};
 #[derive(Default)]
 pub(crate) struct Shared {
     jobs: Mutex<BTreeMap<JobId, (JobStatus, Arc<JobCounters>)>>,
+    readiness: Mutex<Arc<Readiness>>,
     published_sequence: AtomicU64,
 }
 
@@ -36,6 +38,11 @@ impl Shared {
         self.published_sequence.load(Ordering::Acquire)
     }
 
+    /// Which jobs cannot be read now.
+    pub(crate) fn readiness(&self) -> Arc<Readiness> {
+        Arc::clone(&self.readiness.lock())
+    }
+
     pub(crate) fn set_published(&self, sequence: u64) {
         self.published_sequence.store(sequence, Ordering::Release);
     }
@@ -44,7 +51,14 @@ impl Shared {
 impl Coordinator {
     pub(crate) fn update_status(&self) {
         let status = self.jobs.iter().map(|(id, job)| (*id, (self.status(job), Arc::clone(&job.counters))));
-        *self.shared.jobs.lock() = status.collect();
+        let status: BTreeMap<_, _> = status.collect();
+        let unready = status.iter().filter_map(|(id, (status, _))| Some((*id, unready(status)?))).collect();
+        let readiness = Readiness { failures: self.failures, unready };
+        *self.shared.jobs.lock() = status;
+        let mut current = self.shared.readiness.lock();
+        if **current != readiness {
+            *current = Arc::new(readiness);
+        }
     }
 
     fn status(&self, job: &RunningJob) -> JobStatus {
@@ -80,5 +94,16 @@ impl Coordinator {
         let upstream = job.definition.graph.upstream_jobs();
         job.is_behind()
             || upstream.iter().any(|id| self.jobs.get(id).is_some_and(|upstream| self.is_behind(upstream)))
+    }
+}
+
+fn unready(status: &JobStatus) -> Option<Unready> {
+    match status.state {
+        JobState::Running | JobState::Finished => None,
+        JobState::Backfilling => Some(Unready { name: status.name.clone(), error: None }),
+        JobState::Failed => {
+            let error = status.error.clone().unwrap_or_else(|| "unknown reason".to_owned());
+            Some(Unready { name: status.name.clone(), error: Some(error) })
+        }
     }
 }

@@ -114,11 +114,11 @@ pub struct Config {
 impl Config {
     /// Puts the layers together and checks every value; the message names the one at fault.
     pub fn load(flags: &Flags) -> Result<Self, String> {
-        let file = std::env::var_os("HIGHWATER_CONFIG").map_or_else(|| PathBuf::from("highwater.toml"), PathBuf::from);
+        let file = std::env::var_os("HIGHWATER_CONFIG")
+            .map_or_else(|| PathBuf::from("highwater.toml"), PathBuf::from);
         let environment = Env::prefixed("HIGHWATER_").ignore(&["config", "allow_path"]);
-        let mut figment = Figment::from(Serialized::defaults(Layers::default()))
-            .merge(Toml::file(file))
-            .merge(environment);
+        let mut figment =
+            Figment::from(Serialized::defaults(Layers::default())).merge(Toml::file(file)).merge(environment);
         if let Some(folders) = std::env::var_os("HIGHWATER_ALLOW_PATH") {
             let folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
             figment = figment.merge(("allow_path", folders));
@@ -141,7 +141,9 @@ impl Config {
             return Err(format!("parallelism must be from 1 to 128, not {parallelism}"));
         }
         let memory = match layers.memory {
-            Some(text) => parse_bytes(&text).ok_or_else(|| format!("memory: \"{text}\" is not a size such as 4GiB"))?,
+            Some(text) => {
+                parse_bytes(&text).ok_or_else(|| format!("memory: \"{text}\" is not a size such as 4GiB"))?
+            }
             None => available_memory() / 10 * 6,
         };
         if memory < 64 << 20 {

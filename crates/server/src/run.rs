@@ -16,7 +16,8 @@ use crate::serve::open;
 
 /// Runs a script. Without an explicit data folder everything is kept in memory.
 pub(crate) async fn run(script: &Path, mut config: Config, is_data_given: bool) -> Result<(), String> {
-    let text = std::fs::read_to_string(script).map_err(|error| format!("cannot read {}: {error}", script.display()))?;
+    let text = std::fs::read_to_string(script)
+        .map_err(|error| format!("cannot read {}: {error}", script.display()))?;
     if !is_data_given {
         config.state_backend = StateBackendKind::Memory;
     }
@@ -45,7 +46,8 @@ async fn run_statements(session: &mut Session, text: &str, script: &Path) -> Res
 /// `file:line: ERROR: message`, with detail and hint.
 fn describe(error: &sql::SqlError, offset: u32, text: &str, script: &Path) -> String {
     let characters = (error.position.unwrap_or(1) + offset) as usize;
-    let line = text.chars().take(characters.saturating_sub(1)).filter(|character| *character == '\n').count() + 1;
+    let line =
+        text.chars().take(characters.saturating_sub(1)).filter(|character| *character == '\n').count() + 1;
     let mut message = format!("{}:{line}: ERROR {}: {error}", script.display(), error.kind.sqlstate());
     if let Some(detail) = &error.detail {
         message.push_str(&format!("\nDETAIL: {detail}"));
@@ -70,7 +72,8 @@ async fn print(output: Output) -> Result<(), sql::SqlError> {
         let batch = batch.map_err(sql::from_datafusion)?;
         let mut out = std::io::stdout().lock();
         for row in encoder.rows(&batch).map_err(|error| sql::from_datafusion(error.into()))? {
-            let values: Vec<String> = row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect();
+            let values: Vec<String> =
+                row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect();
             write_line(&mut out, &values.join("|"));
         }
     }

@@ -37,7 +37,10 @@ pub struct Server {
 impl Server {
     /// Starts to accept clients. `listen` may name port 0 for any free port.
     pub async fn start(engine: Engine, listen: &str) -> Result<Self, ServerError> {
-        let failed = |error: std::io::Error| ServerError::Listen { address: listen.to_owned(), reason: error.to_string() };
+        let failed = |error: std::io::Error| ServerError::Listen {
+            address: listen.to_owned(),
+            reason: error.to_string(),
+        };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         if !address.ip().is_loopback() {

@@ -1,12 +1,16 @@
 //! Everything a user can type: dialect, statements, functions, types, names, SQL errors.
 
-#![allow(clippy::wildcard_enum_match_arm, reason = "the enums of sqlparser and arrow list what every database knows")]
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the enums of sqlparser and arrow list what every database knows"
+)]
 
 mod datafusion_error;
 mod dialect;
 mod error;
 mod evaluation;
 pub mod functions;
+mod interval;
 pub mod literals;
 mod names;
 mod nearest;
@@ -18,6 +22,7 @@ pub use datafusion_error::from_datafusion;
 pub use dialect::HighwaterDialect;
 pub use error::{SqlError, SqlErrorKind};
 pub use evaluation::EvaluationError;
+pub use interval::parse_interval;
 pub use names::{item_name, output_names, quote_identifier};
 pub use nearest::nearest;
 pub use parser::{Parsed, parse};

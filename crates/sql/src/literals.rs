@@ -2,10 +2,10 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
 
-use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use sqlparser::ast::{Expr, Interval, UnaryOperator, Value};
 
 use crate::error::{SqlError, SqlErrorKind};
+use crate::interval::parse_interval;
 
 /// The microseconds of a constant interval of fixed length (`INTERVAL '10 seconds'`,
 /// `INTERVAL '10' SECOND`, `'10 seconds'`). Months have no fixed length and are refused.
@@ -42,20 +42,41 @@ fn interval_text(interval: &Interval) -> Result<String, SqlError> {
 }
 
 fn parse(text: &str) -> Result<i64, SqlError> {
-    let invalid =
-        || SqlErrorKind::InvalidDatetime { type_name: "interval".to_owned(), value: text.to_owned() };
-    let value = parse_interval_month_day_nano(text).map_err(|_| invalid())?;
+    let value = parse_interval(text).ok_or_else(|| invalid(text))?;
     if value.months != 0 {
         let message = "an interval of fixed length must not contain months or years".to_owned();
         return Err(SqlErrorKind::InvalidArgument { message }.into());
-    }
-    if value.nanoseconds % 1_000 != 0 {
-        return Err(invalid().detail("the smallest unit is a microsecond"));
     }
     i64::from(value.days)
         .checked_mul(86_400_000_000)
         .and_then(|days| days.checked_add(value.nanoseconds / 1_000))
         .ok_or_else(too_long)
+}
+
+/// Spells a literal in the way the planner can read; what is none of `INTERVAL 'text' [unit]` stays.
+pub(crate) fn plain_interval(interval: &mut Interval) -> Result<(), SqlError> {
+    let Expr::Value(value) = interval.value.as_mut() else { return Ok(()) };
+    let Value::SingleQuotedString(text) = &mut value.value else { return Ok(()) };
+    if interval.last_field.is_some() {
+        return Ok(());
+    }
+    let whole = match &interval.leading_field {
+        Some(unit) => format!("{text} {unit}"),
+        None => text.clone(),
+    };
+    let parsed = parse_interval(&whole).ok_or_else(|| {
+        let position = u32::try_from(value.span.start.column).unwrap_or(u32::MAX);
+        let error = invalid(text);
+        if position > 0 { error.at(position) } else { error }
+    })?;
+    *text =
+        format!("{} months {} days {} microseconds", parsed.months, parsed.days, parsed.nanoseconds / 1_000);
+    interval.leading_field = None;
+    Ok(())
+}
+
+fn invalid(text: &str) -> SqlError {
+    SqlErrorKind::InvalidDatetime { type_name: "interval".to_owned(), value: text.to_owned() }.into()
 }
 
 fn too_long() -> SqlError {

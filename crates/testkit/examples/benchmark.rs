@@ -62,7 +62,8 @@ async fn main() {
     let mut arguments = std::env::args().skip(1);
     let events: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(10_000_000);
     let threads: usize = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(2);
-    let folder = arguments.next().map_or_else(|| std::env::temp_dir().join("highwater-benchmark"), PathBuf::from);
+    let folder =
+        arguments.next().map_or_else(|| std::env::temp_dir().join("highwater-benchmark"), PathBuf::from);
     std::fs::create_dir_all(&folder).expect("the folder can be made");
     let rows = make_files(&folder, events).await;
     for case in CASES {
@@ -137,7 +138,9 @@ async fn make_files(folder: &Path, events: u64) -> u64 {
     let mut session = engine.session("benchmark");
     execute(
         &mut session,
-        &format!("CREATE SOURCE bid ({COLUMNS}) WITH (connector = 'nexmark', table = 'bid', events = '{events}')"),
+        &format!(
+            "CREATE SOURCE bid ({COLUMNS}) WITH (connector = 'nexmark', table = 'bid', events = '{events}')"
+        ),
     )
     .await;
     let select = "SELECT auction, bidder, price, channel, url, date_time, extra FROM bid";
@@ -170,7 +173,9 @@ async fn run_ours(case: &Case, folder: &Path, file: &Path, threads: usize) -> Du
     let format = case.format;
     execute(
         &mut session,
-        &format!("CREATE SOURCE bid ({COLUMNS}) WITH (connector = 'file', path = '{path}', format = '{format}')"),
+        &format!(
+            "CREATE SOURCE bid ({COLUMNS}) WITH (connector = 'file', path = '{path}', format = '{format}')"
+        ),
     )
     .await;
     let start = Instant::now();

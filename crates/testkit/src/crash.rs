@@ -95,7 +95,11 @@ impl Run {
     }
 
     /// Lets the load run for a life, kills the server, starts it again and checks.
-    pub async fn live_and_die(&mut self, mut process: Process, address: SocketAddr) -> Result<(Process, SocketAddr), String> {
+    pub async fn live_and_die(
+        &mut self,
+        mut process: Process,
+        address: SocketAddr,
+    ) -> Result<(Process, SocketAddr), String> {
         let life = Duration::from_millis(40 + self.random.below(1_400).unsigned_abs());
         self.load(address, life, &mut process, |process| process.kill()).await?;
         self.summary.kills += 1;
@@ -119,7 +123,8 @@ impl Run {
     }
 
     fn next_options(&mut self) -> Options {
-        let other: Vec<usize> = [1, 2, 3].into_iter().filter(|count| *count != self.options.parallelism).collect();
+        let other: Vec<usize> =
+            [1, 2, 3].into_iter().filter(|count| *count != self.options.parallelism).collect();
         self.options.parallelism = *self.random.pick(&other);
         self.options.checkpoint_interval = Duration::from_millis(*self.random.pick(&[30, 200, 1_000]));
         self.options.clone()
@@ -159,7 +164,9 @@ impl Run {
         if let Some(early) = early {
             let (ended, writer) = early?;
             self.writers.extend(writer);
-            wrong.push(ended.err().unwrap_or_else(|| "a client lost its connection before the kill".to_owned()));
+            wrong.push(
+                ended.err().unwrap_or_else(|| "a client lost its connection before the kill".to_owned()),
+            );
         }
         while let Some(client) = clients.join_next().await {
             let (ended, writer) = client.map_err(|error| error.to_string())?;
@@ -186,7 +193,8 @@ impl Run {
         for writer in &mut self.writers {
             let number = writer.number();
             let rows = found.remove(&number).unwrap_or_default();
-            self.summary.rows_compared += rows.rows.items.len() + rows.rows.notes.len() + rows.transfers.len();
+            self.summary.rows_compared +=
+                rows.rows.items.len() + rows.rows.notes.len() + rows.transfers.len();
             match writer.ledger.settle(&rows).map_err(|error| format!("client {number}: {error}"))? {
                 Outcome::Nothing => {}
                 Outcome::Applied => self.summary.applied += 1,
@@ -219,7 +227,11 @@ impl Run {
             compared += view.check(client).await?;
         }
         let closed = rows(client, "SELECT * FROM event_closed").await?;
-        let due = format!("SELECT * FROM ({}) AS w WHERE window_end <= TIMESTAMP '{}'", CLOSED.batch(), self.events.watermark());
+        let due = format!(
+            "SELECT * FROM ({}) AS w WHERE window_end <= TIMESTAMP '{}'",
+            CLOSED.batch(),
+            self.events.watermark()
+        );
         compared += equal(CLOSED.name, &closed, &rows(client, &due).await?)?;
         compared += self.maker.check(client).await?;
         let counts = [
@@ -246,7 +258,10 @@ impl Run {
     fn with_log(&mut self, error: &str) -> String {
         self.folder.disable_cleanup(true);
         let messages = process::last_lines(&self.options.log, 30);
-        format!("{error}\n\nfolder {}, last messages of the server:\n{messages}", self.folder.path().display())
+        format!(
+            "{error}\n\nfolder {}, last messages of the server:\n{messages}",
+            self.folder.path().display()
+        )
     }
 }
 

@@ -30,7 +30,8 @@ impl Database {
     pub async fn open(backend: Backend, parallelism: usize) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let memory = (backend == Backend::Memory).then(|| {
-            Storage::open(&StorageOptions { path: None, memory: 64 << 20 }).expect("a memory backend always opens")
+            Storage::open(&StorageOptions { path: None, memory: 64 << 20 })
+                .expect("a memory backend always opens")
         });
         let allowed_paths = vec![crate::repository().join("sql-tests"), folder.path().to_owned()];
         let mut database = Self { backend, folder, memory, allowed_paths, engine: None };

@@ -95,7 +95,10 @@ fn shown(value: Option<String>) -> String {
     }
 }
 
-async fn run_in_process(session: &mut Session, text: &str) -> Result<DBOutput<DefaultColumnType>, StatementError> {
+async fn run_in_process(
+    session: &mut Session,
+    text: &str,
+) -> Result<DBOutput<DefaultColumnType>, StatementError> {
     let mut last = DBOutput::StatementComplete(0);
     for parsed in session.parse(text)? {
         let output = session.execute(&parsed).await?;
@@ -141,7 +144,11 @@ async fn run_over_the_wire(
 
 async fn connect(server: &Server) -> tokio_postgres::Client {
     let mut config = tokio_postgres::Config::new();
-    config.host(server.address().ip().to_string()).port(server.address().port()).user("tester").dbname("highwater");
+    config
+        .host(server.address().ip().to_string())
+        .port(server.address().port())
+        .user("tester")
+        .dbname("highwater");
     let (client, connection) = config.connect(tokio_postgres::NoTls).await.expect("the server lets us in");
     tokio::task::spawn(connection);
     client
@@ -174,9 +181,9 @@ pub async fn run_file(path: &Path, way: Way) -> Result<(), String> {
             database.kill_and_restart(parallelism).await;
             catch_up(&database).await?;
         }
-        run_life(&database, records, way).await.map_err(|error| {
-            format!("{way:?}, life {number} at parallelism {parallelism}: {error}")
-        })?;
+        run_life(&database, records, way)
+            .await
+            .map_err(|error| format!("{way:?}, life {number} at parallelism {parallelism}: {error}"))?;
     }
     Ok(())
 }
@@ -184,13 +191,22 @@ pub async fn run_file(path: &Path, way: Way) -> Result<(), String> {
 /// A kill takes reads back to the last checkpoint until the input behind it has been read again.
 async fn catch_up(database: &Database) -> Result<(), String> {
     let mut session = database.engine().session("tester");
-    run_in_process(&mut session, "FLUSH").await.map(drop).map_err(|error| format!("FLUSH after a restart: {error}"))
+    run_in_process(&mut session, "FLUSH")
+        .await
+        .map(drop)
+        .map_err(|error| format!("FLUSH after a restart: {error}"))
 }
 
-async fn run_life(database: &Database, records: Vec<Record<DefaultColumnType>>, way: Way) -> Result<(), String> {
+async fn run_life(
+    database: &Database,
+    records: Vec<Record<DefaultColumnType>>,
+    way: Way,
+) -> Result<(), String> {
     let server = match way.over_the_wire {
         true => Some(
-            Server::start(database.engine().clone(), "127.0.0.1:0").await.map_err(|error| error.to_string())?,
+            Server::start(database.engine().clone(), "127.0.0.1:0")
+                .await
+                .map_err(|error| error.to_string())?,
         ),
         false => None,
     };

@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, Float64Array, StringViewArray, StringViewBuilder, new_null_array,
+    Array, ArrayRef, AsArray, BinaryArray, Float64Array, IntervalMonthDayNanoArray, StringViewArray,
+    StringViewBuilder, new_null_array,
 };
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
 use catalog::Column;
-use sql::{SqlError, SqlErrorKind, type_name};
+use sql::{SqlError, SqlErrorKind, parse_interval, type_name};
 
 use crate::error::from_arrow;
 
@@ -106,6 +107,7 @@ fn from_text(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError> {
         (Some("uuid"), _) => return canonical_uuid(text),
         (_, DataType::Utf8View) => return Ok(Arc::new(text.clone())),
         (_, DataType::Binary) => return bytea(text),
+        (_, DataType::Interval(_)) => return intervals(text, column),
         _ => {}
     }
     let trimmed: StringViewArray = text.iter().map(|value| value.map(str::trim)).collect();
@@ -117,6 +119,13 @@ fn from_text(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError> {
     }
     let bad = (0..text.len()).find(|&row| parsed.is_null(row) && text.is_valid(row)).unwrap_or(0);
     Err(invalid_text(text.value(bad), column))
+}
+
+fn intervals(text: &StringViewArray, column: &Column) -> Result<ArrayRef, SqlError> {
+    let read = |text: &str| parse_interval(text).ok_or_else(|| invalid_text(text, column));
+    let values: Result<IntervalMonthDayNanoArray, SqlError> =
+        text.iter().map(|text| text.map(read).transpose()).collect();
+    Ok(Arc::new(values?))
 }
 
 fn invalid_text(value: &str, column: &Column) -> SqlError {

@@ -203,11 +203,15 @@ impl WriteLog {
         let live = shared.live();
         let mut pending = self.pending.lock();
         let visible = self.visible();
-        let now = shared.runtime.published();
+        let now = ReadView::now(shared);
         for (id, table_writes) in writes.tables() {
             if live.relation(id).is_none() {
                 return Err(SqlErrorKind::UndefinedTable { name: table_writes.name().to_owned() }.into());
             }
+            // Whether a key is taken cannot be told from a table that is not there.
+            let this = BTreeSet::from([id]);
+            view.refuse_unready(&this)?;
+            now.refuse_unready(&this)?;
             let table = pending.tables.entry(id).or_default();
             table.forget(visible);
             match table.check(table_writes, view.sequence)? {
@@ -215,7 +219,8 @@ impl WriteLog {
                 Check::Busy => return Ok(Validation::Busy),
                 Check::Conflict => return Ok(Validation::Conflict),
             }
-            if now.epoch != view.published.epoch && !unchanged(table, table_writes, &now)? {
+            if now.published.epoch != view.published.epoch && !unchanged(table, table_writes, &now.published)?
+            {
                 return Ok(Validation::Conflict);
             }
         }

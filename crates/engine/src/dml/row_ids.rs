@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 use crate::engine::Shared;
 use crate::error::from_state;
 use crate::live::Stored;
+use crate::transaction::ReadView;
 
 /// The next row id of each table that has been inserted into since the start.
 #[derive(Default)]
@@ -38,8 +39,9 @@ impl RowIds {
                 Some(next) => Arc::clone(next),
                 None => {
                     let sequence = shared.writes.acknowledged_everywhere();
-                    shared.writes.wait_visible(shared, sequence).await?;
-                    let published = shared.runtime.published();
+                    let view = ReadView::after(shared, sequence).await?;
+                    view.refuse_unready(&[id].into())?;
+                    let published = view.published;
                     let stored = Arc::clone(stored);
                     let first = shared.workers.block(move || greatest(&published, &stored)).await? + 1;
                     let first = Arc::new(AtomicI64::new(first));

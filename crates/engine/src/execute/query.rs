@@ -22,7 +22,7 @@ use crate::error::{from_arrow, from_datafusion};
 use crate::live::Live;
 use crate::point_read::PointRead;
 use crate::rewrite::rewrite;
-use crate::transaction::{ReadView, refuse_unready};
+use crate::transaction::ReadView;
 use crate::{Output, Rows, Session};
 
 pub(super) async fn run(session: &mut Session, query: &ast::Query) -> Result<Output, SqlError> {
@@ -113,14 +113,14 @@ pub(super) async fn read_view(
         .copied()
         .filter(|id| live.relation(*id).is_some_and(|relation| relation.source.is_none()))
         .collect();
-    if !session.settings.is_on("allow_stale_reads") {
-        refuse_unready(shared, &live.jobs_below(&kept))?;
-    }
     let snapshot = session.transaction.as_ref().and_then(|transaction| transaction.snapshot.as_ref());
     let mut view = match snapshot {
         Some((_, view)) => view.clone(),
         None => ReadView::after(shared, shared.writes.acknowledged(&live.tables_below(&kept))).await?,
     };
+    if !session.settings.is_on("allow_stale_reads") {
+        view.refuse_unready(&live.jobs_below(&kept))?;
+    }
     if session.settings.is_on("read_durable") {
         view.published = Arc::new(Published::of_checkpoint(Arc::clone(&view.published.base)));
     }

@@ -209,7 +209,11 @@ impl Connector for Fake {
         Ok(Arc::new(FakeSource { bounded: false }))
     }
 
-    fn sink(&self, _definition: &SinkDefinition, _ctx: &ConnectorContext) -> Result<Arc<dyn Sink>, OptionError> {
+    fn sink(
+        &self,
+        _definition: &SinkDefinition,
+        _ctx: &ConnectorContext,
+    ) -> Result<Arc<dyn Sink>, OptionError> {
         Ok(Arc::new(FakeSink))
     }
 }

@@ -30,7 +30,8 @@ fn a_source_is_one_vertex() {
           WATERMARK FOR date_time AS date_time - INTERVAL '4 seconds'
         )
         WITH (bounded = 'true', connector = 'fake')
-    "#]].assert_eq(&definition(&Database::new(), BID));
+    "#]]
+    .assert_eq(&definition(&Database::new(), BID));
 }
 
 #[test]
@@ -44,15 +45,18 @@ fn watermarks_need_a_time() {
     expect![[r#"
         42804 column "a" of type bigint cannot carry a watermark
         at WATERMARK FO
-    "#]].assert_eq(&source("a AS a - 1"));
+    "#]]
+    .assert_eq(&source("a AS a - 1"));
     expect![[r#"
         42P17 a watermark must depend on the columns of its row alone
         at WATERMARK FO
-    "#]].assert_eq(&source("ts AS now()"));
+    "#]]
+    .assert_eq(&source("ts AS now()"));
     expect![[r#"
         42703 column "nope" does not exist
         at nope) WITH (
-    "#]].assert_eq(&source("ts AS nope"));
+    "#]]
+    .assert_eq(&source("ts AS nope"));
     expect![].assert_eq(&source("ts AS a"));
 }
 
@@ -63,20 +67,25 @@ fn options_are_checked_by_their_owner() {
         22023 unknown connector "nope"
         at s (a INT) WI
         hint Known connectors: fake.
-    "#]].assert_eq(&source("connector = 'nope'"));
+    "#]]
+    .assert_eq(&source("connector = 'nope'"));
     expect![[r#"
         22023 unknown option "bound" of connector "fake"
         hint Perhaps you mean "bounded".
-    "#]].assert_eq(&source("connector = 'fake', bound = 'true'"));
+    "#]]
+    .assert_eq(&source("connector = 'fake', bound = 'true'"));
     expect![[r#"
         22023 invalid value "soon" of option "idle_timeout": expected a duration, for example '30 seconds'
-    "#]].assert_eq(&source("connector = 'fake', idle_timeout = 'soon'"));
+    "#]]
+    .assert_eq(&source("connector = 'fake', idle_timeout = 'soon'"));
     expect![[r#"
         22023 invalid value "drop" of option "late": late rows are always kept: 'keep'
-    "#]].assert_eq(&source("connector = 'fake', late = 'drop'"));
+    "#]]
+    .assert_eq(&source("connector = 'fake', late = 'drop'"));
     expect![[r#"
         0A000 option "idle_close" is not supported
-    "#]].assert_eq(&source("connector = 'fake', idle_close = '1s'"));
+    "#]]
+    .assert_eq(&source("connector = 'fake', idle_close = '1s'"));
 }
 
 #[test]
@@ -89,7 +98,8 @@ fn a_table_is_stored_by_its_key() {
           input 0: vertex 0 by hash[0, 1]
           materialize [key (c, a)] (Retract)
         columns a text, b text, c numeric
-    "#]].assert_eq(&Database::new().explain(text));
+    "#]]
+    .assert_eq(&Database::new().explain(text));
     expect![[r#"
         CREATE TABLE t (
           a TEXT,
@@ -97,7 +107,8 @@ fn a_table_is_stored_by_its_key() {
           c NUMERIC DEFAULT 1,
           PRIMARY KEY (c, a)
         )
-    "#]].assert_eq(&definition(&Database::new(), text));
+    "#]]
+    .assert_eq(&definition(&Database::new(), text));
 }
 
 #[test]
@@ -109,7 +120,8 @@ fn a_table_without_a_key_has_row_ids() {
           input 0: vertex 0 by hash[0]
           materialize [key ($rowid)] (Retract)
         columns a integer, b text
-    "#]].assert_eq(&Database::new().explain("CREATE TABLE t (a INT, b JSONB)"));
+    "#]]
+    .assert_eq(&Database::new().explain("CREATE TABLE t (a INT, b JSONB)"));
 }
 
 #[test]
@@ -119,7 +131,8 @@ fn a_table_has_no_watermark() {
         at WATERMARK FO
         detail Rows of a table can change, and a watermark promises that they do not.
         hint Declare the watermark on a source.
-    "#]].assert_eq(&Database::new().error("CREATE TABLE t (ts TIMESTAMP, WATERMARK FOR ts AS ts)"));
+    "#]]
+    .assert_eq(&Database::new().error("CREATE TABLE t (ts TIMESTAMP, WATERMARK FOR ts AS ts)"));
 }
 
 #[test]
@@ -133,20 +146,24 @@ fn a_view_has_columns_and_no_job() {
               Projection: bid.bidder, bid.price
                 TableScan: bid
         columns who bigint, price bigint
-    "#]].assert_eq(&database.explain(text));
+    "#]]
+    .assert_eq(&database.explain(text));
     expect![[r#"
         CREATE VIEW v (who) AS
         SELECT bidder, price FROM bid ORDER BY price
-    "#]].assert_eq(&definition(&database, text));
+    "#]]
+    .assert_eq(&definition(&database, text));
     expect![[r#"
         42601 CREATE VIEW specifies more column names than columns
-    "#]].assert_eq(&database.error("CREATE VIEW v (a, b) AS SELECT bidder FROM bid"));
+    "#]]
+    .assert_eq(&database.error("CREATE VIEW v (a, b) AS SELECT bidder FROM bid"));
 }
 
 #[test]
 fn a_sink_gets_windows_when_they_close() {
     let database = Database::with(&[BID]);
-    let text = "CREATE SINK s AS SELECT window_end, count(*) AS n FROM TUMBLE(bid, date_time, INTERVAL '1 minute')
+    let text =
+        "CREATE SINK s AS SELECT window_end, count(*) AS n FROM TUMBLE(bid, date_time, INTERVAL '1 minute')
                 GROUP BY window_end WITH (connector = 'fake', 'a.b' = 'it''s')";
     expect![[r#"
         plan
@@ -168,13 +185,15 @@ fn a_sink_gets_windows_when_they_close() {
           sink [fake] (Append)
         columns window_end timestamp without time zone, n bigint
         notice windows are written once, when they close
-    "#]].assert_eq(&database.explain(text));
+    "#]]
+    .assert_eq(&database.explain(text));
     expect![[r#"
         CREATE SINK s AS
         SELECT window_end, count(*) AS n FROM TUMBLE(bid, date_time, INTERVAL '1 minute')
                         GROUP BY window_end
         WITH ('a.b' = 'it''s', connector = 'fake')
-    "#]].assert_eq(&definition(&database, text));
+    "#]]
+    .assert_eq(&definition(&database, text));
     expect![[r#"
         plan
           Projection: bid.auction AS auction, bid.bidder AS bidder, bid.price AS price, bid.channel AS channel, bid.date_time AS date_time, bid.extra AS extra
@@ -193,7 +212,8 @@ fn a_definition_of_a_materialized_view_keeps_its_emission() {
         select window_end, count(*)
                  from tumble(bid, date_time, interval '1 minute') group by window_end
         EMIT ON WINDOW CLOSE ALLOWED LATENESS INTERVAL '5000000 microseconds'
-    "#]].assert_eq(&definition(
+    "#]]
+    .assert_eq(&definition(
         &Database::with(&[BID]),
         "create materialized view \"V\" (a, \"B c\") as select window_end, count(*)
          from tumble(bid, date_time, interval '1 minute') group by window_end

@@ -110,7 +110,8 @@ fn a_view_over_a_keyed_table_is_stored_by_its_key() {
           input 0: vertex 0 by hash[1]
           materialize [key (key)] (Retract)
         columns kind text, key integer
-    "#]].assert_eq(
+    "#]]
+    .assert_eq(
         &Database::with(&[TABLE])
             .explain("CREATE MATERIALIZED VIEW v AS SELECT kind, id AS key FROM t WHERE amount > 1.5"),
     );
@@ -129,7 +130,8 @@ fn a_view_that_loses_the_key_is_a_multiset() {
           input 0: vertex 0 by hash[0]
           materialize [multiset] (Retract)
         columns kind text
-    "#]].assert_eq(&Database::with(&[TABLE]).explain("CREATE MATERIALIZED VIEW v AS SELECT kind FROM t"));
+    "#]]
+    .assert_eq(&Database::with(&[TABLE]).explain("CREATE MATERIALIZED VIEW v AS SELECT kind FROM t"));
     expect![[r#"
         plan
           Projection: bag.b AS b, bag.a AS a
@@ -141,7 +143,8 @@ fn a_view_that_loses_the_key_is_a_multiset() {
           input 0: vertex 0 by hash[0, 1]
           materialize [multiset] (Retract)
         columns b text, a integer
-    "#]].assert_eq(&Database::with(&[BAG]).explain("CREATE MATERIALIZED VIEW v AS SELECT b, a FROM bag"));
+    "#]]
+    .assert_eq(&Database::with(&[BAG]).explain("CREATE MATERIALIZED VIEW v AS SELECT b, a FROM bag"));
 }
 
 #[test]
@@ -190,8 +193,10 @@ fn a_global_aggregate_has_one_row() {
           project [count(Int64(1))@0 as count, sum(t.amount)@1 as sum] (Retract)
           materialize [key ()] (Retract)
         columns count bigint, sum numeric
-    "#]].assert_eq(
-        &Database::with(&[TABLE]).explain("CREATE MATERIALIZED VIEW v AS SELECT count(*), sum(amount) FROM t"),
+    "#]]
+    .assert_eq(
+        &Database::with(&[TABLE])
+            .explain("CREATE MATERIALIZED VIEW v AS SELECT count(*), sum(amount) FROM t"),
     );
 }
 
@@ -212,7 +217,10 @@ fn distinct_is_an_aggregate_without_calls() {
           materialize [key (kind)] (Retract)
         columns kind text
         notice DISTINCT (kind) keeps every group for ever: table "t" can change, so it has no watermark
-    "#]].assert_eq(&Database::with(&[TABLE]).explain("CREATE MATERIALIZED VIEW v AS SELECT DISTINCT kind FROM t"));
+    "#]]
+    .assert_eq(
+        &Database::with(&[TABLE]).explain("CREATE MATERIALIZED VIEW v AS SELECT DISTINCT kind FROM t"),
+    );
 }
 
 #[test]
@@ -279,7 +287,8 @@ fn a_view_over_a_windowed_view_closes_with_it() {
           project [e@0, max(w.n)@1 as most] (Append)
           materialize [key (e)] (Append)
         columns e timestamp without time zone, most bigint
-    "#]].assert_eq(&database.explain(
+    "#]]
+    .assert_eq(&database.explain(
         "CREATE MATERIALIZED VIEW top AS SELECT e, max(n) AS most FROM w GROUP BY e EMIT ON WINDOW CLOSE",
     ));
     expect![[r#"
@@ -373,8 +382,10 @@ fn plain_views_are_expanded() {
           materialize [key (who)] (Retract)
         columns who bigint, max bigint
         notice GROUP BY (who) keeps every group for ever: it has no window among its keys
-    "#]].assert_eq(
-        &database.explain("CREATE MATERIALIZED VIEW v AS SELECT x.who, max(x.what) FROM twice AS x GROUP BY who"),
+    "#]]
+    .assert_eq(
+        &database
+            .explain("CREATE MATERIALIZED VIEW v AS SELECT x.who, max(x.what) FROM twice AS x GROUP BY who"),
     );
 }
 

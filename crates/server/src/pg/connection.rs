@@ -188,9 +188,9 @@ impl DataRows {
         });
         let rows = batches.flat_map(move |batch| {
             let encoded = batch.and_then(|batch| {
-                encoder
-                    .encode(&batch)
-                    .map_err(|error| super::error::protocol_error("XX000", format!("cannot encode a row: {error}")))
+                encoder.encode(&batch).map_err(|error| {
+                    super::error::protocol_error("XX000", format!("cannot encode a row: {error}"))
+                })
             });
             let messages: Vec<PgWireResult<DataRow>> = match encoded {
                 Ok(rows) => rows.into_iter().map(Ok).collect(),

@@ -35,7 +35,12 @@ impl QueryParser for Describer {
     type Statement = Prepared;
 
     /// Never called: [`Connection::on_parse`] prepares in the session.
-    async fn parse_sql<C>(&self, _client: &C, _sql: &str, _types: &[Option<Type>]) -> PgWireResult<Option<Prepared>>
+    async fn parse_sql<C>(
+        &self,
+        _client: &C,
+        _sql: &str,
+        _types: &[Option<Type>],
+    ) -> PgWireResult<Option<Prepared>>
     where
         C: ClientInfo + Unpin + Send + Sync,
     {
@@ -46,11 +51,19 @@ impl QueryParser for Describer {
         Ok(prepared.parameters.iter().map(of_data_type).collect())
     }
 
-    fn get_result_schema(&self, prepared: &Prepared, format: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
+    fn get_result_schema(
+        &self,
+        prepared: &Prepared,
+        format: Option<&Format>,
+    ) -> PgWireResult<Vec<FieldInfo>> {
         let columns = prepared.schema.as_ref().map_or(0, |schema| schema.fields().len());
         check_formats(format, columns)?;
         let format_of = |at| format.map_or(FieldFormat::Text, |format| format.format_for(at));
-        Ok(prepared.schema.as_deref().map(|schema: &Schema| field_infos(schema, format_of)).unwrap_or_default())
+        Ok(prepared
+            .schema
+            .as_deref()
+            .map(|schema: &Schema| field_infos(schema, format_of))
+            .unwrap_or_default())
     }
 }
 
@@ -117,10 +130,17 @@ impl ExtendedQueryHandler for Connection {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         let prepared = &target.statement.statement;
-        Ok(DescribePortalResponse::new(Describer.get_result_schema(prepared, Some(&target.result_column_format))?))
+        Ok(DescribePortalResponse::new(
+            Describer.get_result_schema(prepared, Some(&target.result_column_format))?,
+        ))
     }
 
-    async fn do_query<C>(&self, client: &mut C, portal: &Portal<Prepared>, _max_rows: usize) -> PgWireResult<Response>
+    async fn do_query<C>(
+        &self,
+        client: &mut C,
+        portal: &Portal<Prepared>,
+        _max_rows: usize,
+    ) -> PgWireResult<Response>
     where
         C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
         C::PortalStore: PortalStore<Statement = Prepared>,
@@ -216,15 +236,20 @@ fn bound_values(portal: &Portal<Prepared>) -> PgWireResult<Vec<datafusion::scala
     if let Format::Individual(codes) = &portal.parameter_format
         && codes.len() != expected.len()
     {
-        let message = format!("bind message has {} parameter formats but {} parameters", codes.len(), expected.len());
+        let message =
+            format!("bind message has {} parameter formats but {} parameters", codes.len(), expected.len());
         return Err(protocol_error("08P01", message));
     }
     expected
         .iter()
         .enumerate()
         .map(|(at, data_type)| {
-            parameters::decode(portal.parameters[at].as_ref(), portal.parameter_format.is_binary(at), data_type)
-                .map_err(|error| protocol_error(error.sqlstate, error.message))
+            parameters::decode(
+                portal.parameters[at].as_ref(),
+                portal.parameter_format.is_binary(at),
+                data_type,
+            )
+            .map_err(|error| protocol_error(error.sqlstate, error.message))
         })
         .collect()
 }

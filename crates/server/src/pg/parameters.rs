@@ -14,7 +14,11 @@ pub(crate) struct ParameterError {
 }
 
 /// The value of one parameter. `None` is NULL.
-pub(crate) fn decode(bytes: Option<&Bytes>, is_binary: bool, data_type: &DataType) -> Result<ScalarValue, ParameterError> {
+pub(crate) fn decode(
+    bytes: Option<&Bytes>,
+    is_binary: bool,
+    data_type: &DataType,
+) -> Result<ScalarValue, ParameterError> {
     let Some(bytes) = bytes else {
         return ScalarValue::try_from(data_type).map_err(|error| invalid(&error.to_string()));
     };
@@ -32,7 +36,10 @@ fn decode_text(bytes: &Bytes, data_type: &DataType) -> Result<ScalarValue, Param
     })?;
     let syntax = || ParameterError {
         sqlstate: "22P02",
-        message: format!("invalid input syntax for type {}: \"{text}\"", super::types::of_data_type(data_type).name()),
+        message: format!(
+            "invalid input syntax for type {}: \"{text}\"",
+            super::types::of_data_type(data_type).name()
+        ),
     };
     match data_type {
         DataType::Boolean => match text.trim().to_ascii_lowercase().as_str() {
@@ -40,7 +47,9 @@ fn decode_text(bytes: &Bytes, data_type: &DataType) -> Result<ScalarValue, Param
             "f" | "false" | "n" | "no" | "off" | "0" => Ok(ScalarValue::Boolean(Some(false))),
             _ => Err(syntax()),
         },
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Ok(ScalarValue::Utf8View(Some(text.to_owned()))),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            Ok(ScalarValue::Utf8View(Some(text.to_owned())))
+        }
         DataType::Binary => match text.strip_prefix("\\x") {
             Some(hex) => decode_hex(hex).map(|bytes| ScalarValue::Binary(Some(bytes))).ok_or_else(syntax),
             None => Ok(ScalarValue::Binary(Some(text.as_bytes().to_vec()))),
@@ -80,7 +89,12 @@ fn decode_binary(bytes: &Bytes, data_type: &DataType) -> Result<ScalarValue, Par
     let mut data = bytes.clone();
     let value = match data_type {
         DataType::Boolean if data.len() == 1 => ScalarValue::Boolean(Some(data.get_u8() != 0)),
-        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64 => {
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt32
+        | DataType::UInt64 => {
             let value = ScalarValue::Int64(Some(integer(&data).ok_or_else(wrong)?));
             value.cast_to(data_type).map_err(|_| wrong())?
         }

@@ -104,7 +104,10 @@ impl TextRows {
     }
 
     /// The values of each row; `None` is NULL.
-    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>, arrow::error::ArrowError> {
+    pub fn rows(
+        &mut self,
+        batch: &RecordBatch,
+    ) -> Result<Vec<Vec<Option<String>>>, arrow::error::ArrowError> {
         Ok(self.encoder.encode(batch)?.into_iter().map(|row| values(row.data.freeze())).collect())
     }
 }
@@ -125,7 +128,9 @@ fn normalize(array: &ArrayRef) -> Result<ArrayRef, arrow::error::ArrowError> {
         DataType::Dictionary(_, value) => (**value).clone(),
         DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => DataType::Binary,
         DataType::Date64 => DataType::Date32,
-        DataType::Time32(_) | DataType::Time64(TimeUnit::Nanosecond) => DataType::Time64(TimeUnit::Microsecond),
+        DataType::Time32(_) | DataType::Time64(TimeUnit::Nanosecond) => {
+            DataType::Time64(TimeUnit::Microsecond)
+        }
         DataType::Timestamp(unit, zone) if *unit != TimeUnit::Microsecond => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }

@@ -71,7 +71,9 @@ impl StartupHandler for Connection {
         save_startup_parameters_to_metadata(client, &startup);
         let user = client.metadata().get(METADATA_USER).cloned().unwrap_or_else(|| "postgres".to_owned());
         let mut session = self.engine.session(&user);
-        for (name, value) in startup.parameters.iter().filter(|(name, _)| !NOT_SETTINGS.contains(&name.as_str())) {
+        for (name, value) in
+            startup.parameters.iter().filter(|(name, _)| !NOT_SETTINGS.contains(&name.as_str()))
+        {
             session.set_initial(name, value).map_err(|error| wire_error(&error))?;
         }
         if let Some(options) = startup.parameters.get("options") {
@@ -116,9 +118,6 @@ mod tests {
 
     #[test]
     fn options_name_settings_in_every_spelling() {
-        assert_eq!(
-            command_line_settings("-c a=1 -cb=2 --c=3"),
-            [("a", "1"), ("b", "2"), ("c", "3")],
-        );
+        assert_eq!(command_line_settings("-c a=1 -cb=2 --c=3"), [("a", "1"), ("b", "2"), ("c", "3")],);
     }
 }

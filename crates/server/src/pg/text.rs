@@ -252,7 +252,9 @@ pub(crate) fn put_bytea(out: &mut BytesMut, bytes: &[u8]) {
 pub(crate) fn put_quoted(out: &mut BytesMut, text: &[u8], special: &[u8], null_word: bool) {
     let must = text.is_empty()
         || (null_word && text.eq_ignore_ascii_case(b"null"))
-        || text.iter().any(|byte| matches!(byte, b'"' | b'\\') || byte.is_ascii_whitespace() || special.contains(byte));
+        || text
+            .iter()
+            .any(|byte| matches!(byte, b'"' | b'\\') || byte.is_ascii_whitespace() || special.contains(byte));
     if !must {
         out.extend_from_slice(text);
         return;
@@ -316,7 +318,10 @@ mod tests {
     #[test]
     fn intervals_look_as_in_postgresql() {
         let micros = 1_000;
-        assert_eq!(text(|out| put_interval(out, 14, 3, 14_706_700_000 * micros)), "1 year 2 mons 3 days 04:05:06.7");
+        assert_eq!(
+            text(|out| put_interval(out, 14, 3, 14_706_700_000 * micros)),
+            "1 year 2 mons 3 days 04:05:06.7"
+        );
         assert_eq!(text(|out| put_interval(out, -1, 2, 0)), "-1 mons +2 days");
         assert_eq!(text(|out| put_interval(out, 0, 0, 0)), "00:00:00");
         assert_eq!(text(|out| put_interval(out, 0, 0, -1_000_000 * micros)), "-00:00:01");

@@ -45,10 +45,9 @@ pub(crate) fn of_data_type(data_type: &DataType) -> Type {
         | DataType::Decimal256(..) => Type::NUMERIC,
         DataType::Float16 | DataType::Float32 => Type::FLOAT4,
         DataType::Float64 => Type::FLOAT8,
-        DataType::Binary
-        | DataType::LargeBinary
-        | DataType::BinaryView
-        | DataType::FixedSizeBinary(_) => Type::BYTEA,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            Type::BYTEA
+        }
         DataType::Date32 | DataType::Date64 => Type::DATE,
         DataType::Time32(_) | DataType::Time64(_) => Type::TIME,
         DataType::Timestamp(_, None) => Type::TIMESTAMP,
@@ -63,7 +62,8 @@ pub(crate) fn of_data_type(data_type: &DataType) -> Type {
 /// The element field of a list type.
 #[must_use]
 pub(crate) fn element_type(data_type: &DataType) -> Option<&FieldRef> {
-    if let DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) = data_type {
+    if let DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) = data_type
+    {
         Some(field)
     } else {
         None
@@ -108,9 +108,14 @@ pub(crate) fn arrow_type(pg: &Type) -> Option<DataType> {
         Type::NUMERIC => DataType::Decimal128(38, 10),
         Type::FLOAT4 => DataType::Float32,
         Type::FLOAT8 => DataType::Float64,
-        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::CHAR | Type::UUID | Type::JSON | Type::JSONB => {
-            DataType::Utf8View
-        }
+        Type::TEXT
+        | Type::VARCHAR
+        | Type::BPCHAR
+        | Type::NAME
+        | Type::CHAR
+        | Type::UUID
+        | Type::JSON
+        | Type::JSONB => DataType::Utf8View,
         Type::BYTEA => DataType::Binary,
         Type::DATE => DataType::Date32,
         Type::TIME => DataType::Time64(TimeUnit::Microsecond),
@@ -133,7 +138,13 @@ pub(crate) fn type_size(pg: &Type) -> i16 {
     match *pg {
         Type::BOOL | Type::CHAR => 1,
         Type::INT2 => 2,
-        Type::INT4 | Type::FLOAT4 | Type::DATE | Type::OID | Type::REGCLASS | Type::REGTYPE | Type::REGPROC => 4,
+        Type::INT4
+        | Type::FLOAT4
+        | Type::DATE
+        | Type::OID
+        | Type::REGCLASS
+        | Type::REGTYPE
+        | Type::REGPROC => 4,
         Type::INT8 | Type::FLOAT8 | Type::TIME | Type::TIMESTAMP | Type::TIMESTAMPTZ => 8,
         Type::INTERVAL | Type::UUID => 16,
         Type::NAME => 64,

@@ -15,6 +15,7 @@
 //! | `+ - * / %` and `-x` on integers | checked functions |
 //! | casts of NUMERIC and floats to integers | rounding functions |
 //! | casts of times, intervals, floats and bytes to text | `to_text` |
+//! | casts of text to intervals | `to_interval` |
 //!
 //! Comparisons are left alone, so that filters are still pushed down. Column names do not change: a
 //! rewritten expression that would print otherwise gets its old name as an alias.
@@ -33,7 +34,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
-use super::{arithmetic, extract, modulo, numeric, regexp, text};
+use super::{arithmetic, extract, interval, modulo, numeric, regexp, text};
 
 type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
 
@@ -165,10 +166,21 @@ fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::no(Expr::Negative(inner)))
         }
         Expr::Cast(cast) => {
-            match numeric::rounding_cast(&cast.expr.get_type(schema)?, cast.field.data_type()) {
-                Some(function) => Ok(call(function, vec![*cast.expr])),
-                None => Ok(Transformed::no(Expr::Cast(cast))),
+            let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type().clone());
+            if let Some(function) = numeric::rounding_cast(&from, &to) {
+                return Ok(call(function, vec![*cast.expr]));
             }
+            if let Some(function) = interval::interval_cast(&from, &to) {
+                return Ok(call(function, vec![*cast.expr]));
+            }
+            let Some(function) = text::text_cast(&from, &to) else {
+                return Ok(Transformed::no(Expr::Cast(cast)));
+            };
+            let text = call(function, vec![*cast.expr]);
+            Ok(match to {
+                DataType::Utf8View => text,
+                _ => text.update_data(|text| Expr::Cast(Cast { expr: Box::new(text), field: cast.field })),
+            })
         }
         expr => Ok(Transformed::no(expr)),
     }

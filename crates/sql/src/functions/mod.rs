@@ -6,6 +6,7 @@
 mod analyze;
 mod arithmetic;
 mod extract;
+mod interval;
 mod modulo;
 mod numeric;
 mod regexp;

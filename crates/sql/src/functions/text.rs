@@ -179,13 +179,17 @@ fn clock(out: &mut String, micros: i64) {
     }
 }
 
+/// PostgreSQL gives a positive part behind a negative one its sign: `-1 days +02:00:00`.
 fn interval(out: &mut String, value: IntervalMonthDayNano) {
     let start = out.len();
+    let mut behind_negative = false;
     let mut part = |count: i32, unit: &str| {
         if count != 0 {
             let space = if out.len() > start { " " } else { "" };
+            let sign = if behind_negative && count > 0 { "+" } else { "" };
             let plural = if count == 1 { "" } else { "s" };
-            let _ = write!(out, "{space}{count} {unit}{plural}");
+            let _ = write!(out, "{space}{sign}{count} {unit}{plural}");
+            behind_negative = count < 0;
         }
     };
     part(value.months / 12, "year");
@@ -198,6 +202,8 @@ fn interval(out: &mut String, value: IntervalMonthDayNano) {
         }
         if micros < 0 {
             out.push('-');
+        } else if behind_negative {
+            out.push('+');
         }
         clock(out, micros.saturating_abs());
     }

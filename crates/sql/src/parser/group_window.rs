@@ -16,13 +16,14 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 
 use crate::error::{SqlError, SqlErrorKind};
+use crate::literals::plain_interval;
 use crate::parser::keywords;
 
 const NOTICE: &str = "GROUP BY TUMBLE(column, size) was mapped to FROM TUMBLE(relation, column, size) \
                       GROUP BY window_start, window_end";
 
-/// Rewrites the group windows in a query or in any other part of a statement, and refuses names of
-/// relations that sqlparser takes and PostgreSQL does not.
+/// Rewrites the group windows in a query or in any other part of a statement, spells interval
+/// literals plainly, and refuses names of relations that sqlparser takes and PostgreSQL does not.
 pub(crate) fn to_canonical<T: VisitMut>(tree: &mut T, notices: &mut Vec<String>) -> Result<(), SqlError> {
     let mut rewriter = Rewriter::default();
     let result = tree.visit(&mut rewriter);
@@ -77,6 +78,13 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        // Not while a window is looked for, which is compared as it was written.
+        if self.window.is_none()
+            && let Expr::Interval(interval) = expr
+            && let Err(error) = plain_interval(interval)
+        {
+            return ControlFlow::Break(error);
+        }
         if let Some(column) = self.window.as_ref().and_then(|window| window.column_for(expr)) {
             self.uses_time |= column == "window_time";
             *expr = window_column(column, expr.span());

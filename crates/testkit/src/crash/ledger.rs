@@ -159,7 +159,9 @@ fn compare<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     let more: Vec<_> = found.iter().filter(|(key, _)| !expected.contains_key(key)).collect();
     let changed: Vec<_> = expected
         .iter()
-        .filter_map(|(key, value)| found.get(key).filter(|other| *other != value).map(|other| (key, value, other)))
+        .filter_map(|(key, value)| {
+            found.get(key).filter(|other| *other != value).map(|other| (key, value, other))
+        })
         .collect();
     Err(format!(
         "{what}: {} missing {:?}, {} too many {:?}, {} with other values {:?}",

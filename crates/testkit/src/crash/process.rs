@@ -23,7 +23,16 @@ pub fn binary() -> &'static Path {
         let target = profile.parent().expect("<target>/release");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
-            .args(["build", "--quiet", "--release", "--package", "server", "--bin", "highwater", "--target-dir"])
+            .args([
+                "build",
+                "--quiet",
+                "--release",
+                "--package",
+                "server",
+                "--bin",
+                "highwater",
+                "--target-dir",
+            ])
             .arg(target)
             .current_dir(crate::repository())
             .status();

@@ -48,7 +48,10 @@ pub const VIEWS: &[View] = &[
         "SELECT count(*) AS kinds, sum(items) AS items, max(total) AS largest FROM item_by_kind",
     ),
     over_tables("cheap_item", "SELECT id, owner, price * 2 AS doubled, label FROM item WHERE price < 500"),
-    over_tables("notes_by_label", "SELECT label, count(*) AS notes, min(owner) AS first FROM note GROUP BY label"),
+    over_tables(
+        "notes_by_label",
+        "SELECT label, count(*) AS notes, min(owner) AS first FROM note GROUP BY label",
+    ),
     over_tables("balance", "SELECT sum(balance) AS total, count(*) AS accounts FROM account"),
     over_tables(
         "turnover",
@@ -135,8 +138,10 @@ pub fn schema(file: &str) -> Vec<String> {
     let columns = "number BIGINT, kind INT, amount BIGINT, happened TIMESTAMP, late BOOLEAN";
     let mut statements = vec![
         "CREATE TABLE account (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL)".to_owned(),
-        "CREATE TABLE transfer (id BIGINT, client BIGINT, source BIGINT, target BIGINT, amount BIGINT)".to_owned(),
-        "CREATE TABLE item (id BIGINT PRIMARY KEY, owner BIGINT, kind BIGINT, price BIGINT, label TEXT)".to_owned(),
+        "CREATE TABLE transfer (id BIGINT, client BIGINT, source BIGINT, target BIGINT, amount BIGINT)"
+            .to_owned(),
+        "CREATE TABLE item (id BIGINT PRIMARY KEY, owner BIGINT, kind BIGINT, price BIGINT, label TEXT)"
+            .to_owned(),
         "CREATE TABLE note (owner BIGINT, label TEXT)".to_owned(),
         format!(
             "CREATE SOURCE event ({columns}, WATERMARK FOR happened AS happened - INTERVAL '5 seconds') \

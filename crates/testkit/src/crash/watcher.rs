@@ -75,7 +75,8 @@ impl ViewMaker {
     /// After a crash: every acknowledged view is there, none that was dropped, and each one there
     /// has the right content. Gives the number of rows compared.
     pub async fn check(&mut self, client: &Client) -> Result<usize, Stop> {
-        let query = "SELECT relname FROM pg_catalog.pg_class WHERE relkind = 'm' AND relname LIKE 'scratch_%'";
+        let query =
+            "SELECT relname FROM pg_catalog.pg_class WHERE relkind = 'm' AND relname LIKE 'scratch_%'";
         let found: Vec<String> = rows(client, query).await?.into_iter().flatten().collect();
         if let Some(pending) = self.pending.take()
             && found.contains(&name(pending.0))

@@ -19,7 +19,8 @@ const KEYS_PER_CLIENT: i64 = 10_000_000;
 /// Rows of `item` that a client keeps about.
 const ITEMS_KEPT: usize = 300;
 
-const LABELS: &[&str] = &["plain", "with 'quotes'", "", "größer", "a longer label that does not fit in a view"];
+const LABELS: &[&str] =
+    &["plain", "with 'quotes'", "", "größer", "a longer label that does not fit in a view"];
 
 /// One client.
 pub struct Writer {
@@ -83,7 +84,13 @@ impl Writer {
                 price: self.random.below(1_000),
                 label: (*self.random.pick(LABELS)).to_owned(),
             };
-            values.push(format!("({id}, {}, {}, {}, {})", self.number, item.kind, item.price, quoted(&item.label)));
+            values.push(format!(
+                "({id}, {}, {}, {}, {})",
+                self.number,
+                item.kind,
+                item.price,
+                quoted(&item.label)
+            ));
             rows.items.insert(id, item);
         }
         format!("INSERT INTO item VALUES {}", values.join(", "))
@@ -123,7 +130,8 @@ impl Writer {
         let before = rows.items.len();
         rows.items.retain(|key, _| !(first..=last).contains(key));
         let count = i64::try_from(before - rows.items.len()).unwrap_or(0);
-        self.change(client, &format!("DELETE FROM item WHERE id BETWEEN {first} AND {last}"), count, rows).await
+        self.change(client, &format!("DELETE FROM item WHERE id BETWEEN {first} AND {last}"), count, rows)
+            .await
     }
 
     /// A statement with one bad row changes nothing, not even by its good rows.
@@ -193,7 +201,13 @@ impl Writer {
         let mut values = Vec::new();
         for key in &keys {
             let item = Item { kind: 4, price: self.random.below(1_000), label: "again".to_owned() };
-            values.push(format!("({key}, {}, {}, {}, {})", self.number, item.kind, item.price, quoted(&item.label)));
+            values.push(format!(
+                "({key}, {}, {}, {}, {})",
+                self.number,
+                item.kind,
+                item.price,
+                quoted(&item.label)
+            ));
             rows.items.insert(*key, item);
         }
         let delete = format!("DELETE FROM item WHERE owner = {} AND id <= {last}", self.number);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use testkit::crash::{Options, Process, connect, run, rows, succeed};
+use testkit::crash::{Options, Process, connect, rows, run, succeed};
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
@@ -12,7 +12,9 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 
 /// `CRASH_SEED=…` repeats the decisions of an earlier run, `CRASH_KILLS=…` asks for more of them.
 fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
 #[test]

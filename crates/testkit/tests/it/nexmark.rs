@@ -27,7 +27,8 @@ fn normalized(value: &str) -> String {
     }
     match value.split_once('.') {
         Some((whole, fraction))
-            if fraction.bytes().all(|byte| byte.is_ascii_digit()) && whole.trim_start_matches('-').parse::<u128>().is_ok() =>
+            if fraction.bytes().all(|byte| byte.is_ascii_digit())
+                && whole.trim_start_matches('-').parse::<u128>().is_ok() =>
         {
             value.trim_end_matches('0').trim_end_matches('.').to_owned()
         }
@@ -71,7 +72,8 @@ fn expected(query: &str) -> (String, Multiset) {
 async fn rows(session: &mut Session, text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for parsed in session.parse(text).unwrap_or_else(|error| panic!("{text}: {error}")) {
-        let output = session.execute(&parsed).await.unwrap_or_else(|error| panic!("{text}: {error} {error:?}"));
+        let output =
+            session.execute(&parsed).await.unwrap_or_else(|error| panic!("{text}: {error} {error:?}"));
         let Some(mut result) = output.rows else { continue };
         let mut encoder = TextRows::new(&result.schema);
         while let Some(batch) = result.stream.next().await {

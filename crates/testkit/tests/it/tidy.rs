@@ -19,8 +19,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// What the top level of the repository may hold besides dotfiles.
-const TOP_LEVEL: &[&str] =
-    &["Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "crates", "docs", "examples", "sql-tests", "data", "target"];
+const TOP_LEVEL: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "LICENSE",
+    "README.md",
+    "crates",
+    "docs",
+    "examples",
+    "sql-tests",
+    "data",
+    "target",
+];
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -50,7 +60,9 @@ fn forbidden_arrows(manifests: &BTreeMap<String, String>) -> Vec<String> {
         };
         for dependency in section(manifest, "[dependencies]") {
             if members.contains(dependency) && !may_use.contains(&dependency) {
-                found.push(format!("crates/{name} may not depend on crates/{dependency}; see docs/architecture.md"));
+                found.push(format!(
+                    "crates/{name} may not depend on crates/{dependency}; see docs/architecture.md"
+                ));
             }
         }
     }
@@ -61,7 +73,9 @@ fn manifests() -> BTreeMap<String, String> {
     std::fs::read_dir(testkit::repository().join("crates"))
         .unwrap()
         .map(|entry| entry.unwrap())
-        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), read(&entry.path().join("Cargo.toml"))))
+        .map(|entry| {
+            (entry.file_name().to_string_lossy().into_owned(), read(&entry.path().join("Cargo.toml")))
+        })
         .collect()
 }
 
@@ -100,7 +114,9 @@ fn every_source_file_says_what_it_is() {
             let path = entry.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && !path.ends_with("tests.rs")
+            {
                 let text = read(&path);
                 if !text.starts_with("//!") || text.starts_with("//! PLACEHOLDER") {
                     silent.push(path.display().to_string());
