@@ -41,7 +41,8 @@ pub fn shaped(records: Records, shape: Shape) -> Records {
         return records;
     }
     let last_change = records.iter().rposition(|record| role(record) == Role::Change);
-    let (mut definitions, mut views, mut changes, mut checks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut definitions, mut views, mut changes, mut checks) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (place, record) in records.into_iter().enumerate() {
         match role(&record) {
             Role::Definition => definitions.push(record),
