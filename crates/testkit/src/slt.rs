@@ -18,6 +18,7 @@ use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Record, Runner};
 use tokio_postgres::SimpleQueryMessage;
 
 use crate::database::{Backend, Database};
+use crate::shape::{Shape, shaped};
 
 /// How a file is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Way {
     pub restart: bool,
     /// Over the PostgreSQL protocol instead of in process.
     pub over_the_wire: bool,
+    /// The order of the statements.
+    pub shape: Shape,
 }
 
 /// An error as a test sees it.
@@ -157,6 +160,7 @@ const STATEMENTS_PER_LIFE: usize = 3;
 /// Runs one file one way; the error says where it differs.
 pub async fn run_file(path: &Path, way: Way) -> Result<(), String> {
     let records = sqllogictest::parse_file::<DefaultColumnType>(path).map_err(|error| error.to_string())?;
+    let records = shaped(records, way.shape);
     let mut database = Database::open(way.backend, way.parallelism).await;
     let mut parallelism = way.parallelism;
     let mut statements = 0;

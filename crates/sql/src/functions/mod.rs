@@ -5,11 +5,13 @@
 
 mod analyze;
 mod arithmetic;
+mod bytea;
 mod extract;
 mod interval;
 mod modulo;
 mod numeric;
 mod regexp;
+mod subquery;
 mod text;
 mod to_char;
 
