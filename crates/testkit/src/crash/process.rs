@@ -51,6 +51,8 @@ pub struct Options {
     pub checkpoint_interval: Duration,
     /// Where its messages are added.
     pub log: PathBuf,
+    /// Further flags.
+    pub flags: Vec<String>,
 }
 
 /// A server that may not be ready yet. Killed when dropped.
@@ -87,6 +89,7 @@ impl Process {
             .arg(options.parallelism.to_string())
             .arg("--checkpoint-interval")
             .arg(format!("{}ms", options.checkpoint_interval.as_millis()))
+            .args(&options.flags)
             // A configuration file of the developer must not change the test.
             .env("HIGHWATER_CONFIG", "/nonexistent")
             .stdin(Stdio::null())
@@ -100,7 +103,8 @@ impl Process {
         std::thread::spawn(move || {
             let mut sender = Some(sender);
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if let (Some(port), Some(sender)) = (announced_port(&line), sender.take()) {
+                let Some(port) = announced_port(&line) else { continue };
+                if let Some(sender) = sender.take() {
                     let _ = sender.send(port);
                 }
             }
@@ -122,7 +126,8 @@ impl Process {
         }
     }
 
-    /// Ends it as a power cut would, and waits until it is gone.
+    /// Ends it at once, without a chance to finish anything, and waits until it is gone. What it had
+    /// written stays with the operating system: this is no power cut.
     pub fn kill(&mut self) {
         // It may have ended by itself; then there is nothing to kill.
         let _ = self.child.kill();
