@@ -2,6 +2,7 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
 
+use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use sqlparser::ast::{Expr, Interval, UnaryOperator, Value};
 
 use crate::error::{SqlError, SqlErrorKind};
@@ -70,8 +71,10 @@ pub(crate) fn plain_interval(interval: &mut Interval) -> Result<(), SqlError> {
         let error = invalid(text);
         if position > 0 { error.at(position) } else { error }
     })?;
-    *text =
-        format!("{} months {} days {} microseconds", parsed.months, parsed.days, parsed.nanoseconds / 1_000);
+    if parse_interval_month_day_nano(&whole).is_ok_and(|value| value == parsed) {
+        return Ok(());
+    }
+    *text = format!("{} months {} days {} microseconds", parsed.months, parsed.days, parsed.nanoseconds / 1_000);
     interval.leading_field = None;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub mod crash;
 pub mod database;
+pub mod oracle;
 pub mod shape;
 pub mod slt;
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod crash;
+mod event_time;
 mod nexmark;
+mod random_views;
 mod slt;
 mod tidy;
