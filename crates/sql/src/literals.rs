@@ -74,7 +74,8 @@ pub(crate) fn plain_interval(interval: &mut Interval) -> Result<(), SqlError> {
     if parse_interval_month_day_nano(&whole).is_ok_and(|value| value == parsed) {
         return Ok(());
     }
-    *text = format!("{} months {} days {} microseconds", parsed.months, parsed.days, parsed.nanoseconds / 1_000);
+    *text =
+        format!("{} months {} days {} microseconds", parsed.months, parsed.days, parsed.nanoseconds / 1_000);
     interval.leading_field = None;
     Ok(())
 }
