@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::{self, Expr, LogicalPlan, Volatility};
 use sql::{SqlError, SqlErrorKind};
 use sqlparser::ast::{
     self, Distinct, GroupByExpr, LimitClause, ObjectName, Query, Select, SetExpr, SetOperator, Spanned,
@@ -73,11 +73,16 @@ impl Construct {
     }
 }
 
-/// Refuses what cannot be in any expression of a view: subqueries, and functions that are not
+/// Refuses DISTINCT ON, and what cannot be in any expression of a view: subqueries, and functions that are not
 /// immutable (a row must be retracted with the values it was inserted with).
 pub(crate) fn check_expressions(plan: &LogicalPlan) -> Result<Option<Construct>> {
     let mut found = None;
     plan.apply(|node| {
+        // The optimizer's rule for it expects an order that a view does not have.
+        if matches!(node, LogicalPlan::Distinct(logical_expr::Distinct::On(_))) {
+            found = Some(Construct::DistinctOn);
+            return Ok(TreeNodeRecursion::Stop);
+        }
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 found = refused(expr);

@@ -17,15 +17,16 @@ struct Cut;
 impl VisitorMut for Cut {
     type Break = Infallible;
 
-    /// A select item keeps the name of the cast.
+    /// A select item keeps the name of the cast, unless another item has it.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
-        for item in &mut select.projection {
+        let names: Vec<String> = select.projection.iter().map(sql::item_name).collect();
+        for (item, name) in select.projection.iter_mut().zip(&names) {
             if let SelectItem::UnnamedExpr(expr) = item
                 && limit(expr).is_some()
+                && names.iter().filter(|other| *other == name).count() == 1
             {
-                let expr = expr.clone();
-                let alias = Ident::with_quote('"', sql::item_name(item));
-                *item = SelectItem::ExprWithAlias { expr, alias };
+                let alias = Ident::with_quote('"', name);
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
             }
         }
         ControlFlow::Continue(())

@@ -3,13 +3,15 @@
 //! | construct | what DataFusion does |
 //! |---|---|
 //! | `FULL`/`RIGHT JOIN` with `USING` or `NATURAL` | the shared column is that of the left side, NULL for rows of the right |
+//! | `SIMILAR TO` | takes the pattern for a regular expression |
 //! | `EXCEPT ALL`, `INTERSECT ALL` | forget how many copies there are on the right side |
 
 use std::ops::ControlFlow;
 
 use sql::{SqlError, SqlErrorKind};
 use sqlparser::ast::{
-    JoinConstraint, JoinOperator, Query, Select, SetExpr, SetOperator, SetQuantifier, Spanned, Visit, Visitor,
+    Expr, JoinConstraint, JoinOperator, Query, Select, SetExpr, SetOperator, SetQuantifier, Spanned, Visit,
+    Visitor,
 };
 
 use crate::error::error_at;
@@ -29,6 +31,14 @@ impl Visitor for Search {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
         set_operation(&query.body).map_or(ControlFlow::Continue(()), ControlFlow::Break)
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<SqlError> {
+        if let Expr::SimilarTo { pattern, .. } = expr {
+            let error = error_at(SqlErrorKind::unsupported("SIMILAR TO"), pattern.span());
+            return ControlFlow::Break(error.hint("Use LIKE, or ~ with a regular expression."));
+        }
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<SqlError> {

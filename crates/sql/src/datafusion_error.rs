@@ -352,8 +352,8 @@ fn unsupported(message: &str) -> SqlError {
             let message = "window functions are not allowed here".to_owned();
             return SqlErrorKind::Windowing { message }.into();
         }
-        if ["InSubquery", "SetComparison"].iter().any(|name| expression.starts_with(name)) {
-            return SqlErrorKind::unsupported("IN, ANY or ALL (SELECT …) outside of WHERE").into();
+        if ["InSubquery", "SetComparison", "Exists"].iter().any(|name| expression.starts_with(name)) {
+            return SqlErrorKind::unsupported("IN, ANY, ALL or EXISTS (SELECT …) outside of WHERE").into();
         }
     }
     let text = clause(message);

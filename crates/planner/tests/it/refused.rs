@@ -60,7 +60,13 @@ fn constructs_without_an_operator() {
         at SELECT 1 FRO
     "#]],
     );
-    check("SELECT DISTINCT ON (kind) id FROM t", expect![]);
+    check(
+        "SELECT DISTINCT ON (kind) id FROM t",
+        expect![[r#"
+        0A000 DISTINCT ON is not supported in a materialized view
+        at kind) id FRO
+    "#]],
+    );
     check("SELECT kind, count(*) FROM t GROUP BY ROLLUP (kind)", expect![]);
     check("VALUES (1)", expect![]);
     check("SELECT 1", expect![]);
