@@ -396,6 +396,16 @@ fn from_execution(message: &str) -> SqlError {
     if lower.contains("failed to decode value") {
         return evaluation("22023", clause(message));
     }
+    if lower.starts_with("value of ") && lower.contains("is out of range") {
+        let type_name = if lower.ends_with("int16") {
+            "smallint"
+        } else if lower.ends_with("int64") {
+            "bigint"
+        } else {
+            "integer"
+        };
+        return evaluation("22003", format!("{type_name} out of range"));
+    }
     if lower.contains("overflow on abs") {
         return evaluation("22003", "integer out of range");
     }

@@ -90,9 +90,21 @@ impl Pass {
         })?;
         // Types may have changed here or in an input.
         plan.map_data(|plan| match plan {
+            LogicalPlan::Values(values) if self.changes_types => {
+                let rows = values.values.into_iter().map(|row| row.into_iter().map(untyped_null).collect());
+                LogicalPlanBuilder::values(rows.collect())?.build()
+            }
             LogicalPlan::Values(values) => LogicalPlanBuilder::values(values.values)?.build(),
             plan => plan.recompute_schema(),
         })
+    }
+}
+
+/// A NULL among integers was given the type that DataFusion gives integers: it takes the others'.
+fn untyped_null(cell: Expr) -> Expr {
+    match cell {
+        Expr::Literal(ScalarValue::Int64(None), metadata) => Expr::Literal(ScalarValue::Null, metadata),
+        cell => cell,
     }
 }
 
