@@ -3,6 +3,7 @@
 pub mod crash;
 pub mod database;
 pub mod slt;
+pub mod wire;
 
 use std::path::PathBuf;
 

@@ -88,7 +88,7 @@ impl Process {
             .arg("--checkpoint-interval")
             .arg(format!("{}ms", options.checkpoint_interval.as_millis()))
             // A configuration file of the developer must not change the test.
-            .env("HIGHWATER_CONFIG", "/nonexistent")
+            .env("HIGHWATER_CONFIG", "/dev/null")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -100,7 +100,8 @@ impl Process {
         std::thread::spawn(move || {
             let mut sender = Some(sender);
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if let (Some(port), Some(sender)) = (announced_port(&line), sender.take()) {
+                let Some(port) = announced_port(&line) else { continue };
+                if let Some(sender) = sender.take() {
                     let _ = sender.send(port);
                 }
             }
@@ -120,6 +121,12 @@ impl Process {
                 Err(self.ended(options))
             }
         }
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends it as a power cut would, and waits until it is gone.

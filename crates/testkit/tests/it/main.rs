@@ -2,7 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod command_line;
 mod crash;
+mod hostile;
 mod nexmark;
+mod protocol;
+mod psql;
+mod readme;
 mod slt;
 mod tidy;
