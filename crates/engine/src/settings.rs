@@ -20,6 +20,8 @@ enum Accepts {
     /// The only value that is carried out, in all its spellings; the first one is shown.
     Only(&'static [&'static str]),
     TimeZone,
+    /// Schemas; names without one are those of `public`, whatever the path says.
+    SearchPath,
     /// What the server is, not what a session wants.
     Fixed,
 }
@@ -52,7 +54,7 @@ const fn planning(
     SettingSpec { name, default, accepts, doc, plans: true }
 }
 
-use Accepts::{Bool, Fixed, Number, OneOf, Only, Text, Time, TimeZone};
+use Accepts::{Bool, Fixed, Number, OneOf, Only, SearchPath, Text, Time, TimeZone};
 
 const LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info"];
@@ -119,7 +121,7 @@ const SETTINGS: &[SettingSpec] = &[
     setting(
         "search_path",
         "\"$user\", public",
-        Text,
+        SearchPath,
         "Sets the schema search order for names that are not schema-qualified.",
     ),
     setting("server_encoding", "UTF8", Fixed, "Shows the server character set encoding."),
@@ -308,6 +310,17 @@ impl SettingSpec {
                 let known = if value.eq_ignore_ascii_case("utc") { "UTC" } else { value };
                 Tz::from_str(known).map(|_| known.to_owned()).map_err(|_| invalid().into())
             }
+            SearchPath => match value
+                .split(',')
+                .map(|name| name.trim().trim_matches('"'))
+                .find(|name| !["", "$user", "public", "pg_catalog"].contains(name))
+            {
+                None => Ok(value.to_owned()),
+                Some(schema) => {
+                    let feature = format!("schema \"{schema}\" in search_path");
+                    Err(SqlErrorKind::unsupported(feature).hint("Write the schema before the name."))
+                }
+            },
             Fixed => Err(SqlErrorKind::FixedSetting { name: self.name.to_owned() }.into()),
         }
     }
@@ -323,6 +336,11 @@ mod tests {
         settings.set("timezone", &["Europe/Berlin".to_owned()]).unwrap();
         assert_eq!(settings.get("TIMEZONE"), Some("Europe/Berlin"));
         assert_eq!(settings.set("timezone", &["Mars/Crater".to_owned()]).unwrap_err().sqlstate(), "22023");
+        assert_eq!(
+            settings.set("search_path", &["s".to_owned(), "public".to_owned()]).unwrap_err().sqlstate(),
+            "0A000"
+        );
+        settings.set("search_path", &["public".to_owned()]).unwrap();
         assert_eq!(settings.set("nope", &["1".to_owned()]).unwrap_err().sqlstate(), "42704");
         assert_eq!(settings.set("server_version", &["1".to_owned()]).unwrap_err().sqlstate(), "55P02");
         assert_eq!(

@@ -53,6 +53,9 @@ impl Coordinator {
     pub(crate) fn on_committed(&mut self, epoch: Epoch) {
         self.checkpoints.committing = None;
         self.checkpoints.durable = epoch;
+        for pump in self.all_pumps() {
+            pump.on_durable(epoch);
+        }
         for mailbox in &self.mailboxes {
             mailbox.order(Order::Durable(epoch));
         }

@@ -178,6 +178,18 @@ impl Config {
         Self::check(layers)
     }
 
+    /// Whoever asks for memory over a folder with a database would find nothing of it.
+    pub(crate) fn check_folder(&self) -> Result<(), String> {
+        if self.state_backend == StateBackendKind::Rocksdb || !self.data.join("FORMAT").exists() {
+            return Ok(());
+        }
+        Err(format!(
+            "the data folder {} holds a database, which --state-backend memory would not open; start it \
+             with --state-backend rocksdb, or give another --data",
+            self.data.display()
+        ))
+    }
+
     fn check(layers: Layers) -> Result<Self, String> {
         let mut allow_path = layers.allow_path;
         if allow_path.is_empty() {

@@ -105,14 +105,17 @@ async fn accept(listener: TcpListener, engine: Engine, mut stopped: watch::Recei
     }
 }
 
-/// Serves until SIGINT or SIGTERM, then takes a last checkpoint.
+/// Serves until SIGINT or SIGTERM, then takes a last checkpoint. Further signals change nothing.
 pub(crate) async fn serve(config: Config) -> Result<(), String> {
+    config.check_folder()?;
+    // First of all: a signal that comes while the database is opened ends it in order as well.
+    let listen = |kind| signal(kind).map_err(|error| format!("signals: {error}"));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let engine = open(&config, connectors::registry()).await?;
     let server = Server::start(engine.clone(), &config.listen).await.map_err(|error| error.to_string())?;
     announce(&server, &config);
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| format!("signals: {error}"))?;
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
+        _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }
     info!("shutting down");

@@ -2,6 +2,8 @@
 
 pub mod crash;
 pub mod database;
+pub mod oracle;
+pub mod shape;
 pub mod slt;
 pub mod wire;
 

@@ -12,7 +12,7 @@ use arrow::array::{
     StringViewBuilder, new_null_array,
 };
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use catalog::Column;
 use sql::{SqlError, SqlErrorKind, parse_interval, type_name};
 
@@ -88,7 +88,8 @@ fn rounded(values: &ArrayRef, target: &DataType) -> Result<ArrayRef, SqlError> {
 fn checked_cast(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let cast_values = cast_with_options(values, &column.data_type, &options).map_err(from_arrow)?;
-    if cast_values.logical_null_count() == values.logical_null_count() {
+    let is_lost = cast_values.logical_null_count() != values.logical_null_count();
+    if !is_lost && !became_infinite(values, &cast_values)? {
         return Ok(cast_values);
     }
     let message = match &column.data_type {
@@ -96,6 +97,17 @@ fn checked_cast(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError
         target => format!("{} out of range", type_name(target)),
     };
     Err(SqlErrorKind::Evaluation { sqlstate: "22003", message }.into())
+}
+
+/// Whether a finite number has become an infinite REAL.
+fn became_infinite(values: &ArrayRef, cast_values: &ArrayRef) -> Result<bool, SqlError> {
+    let Some(reals) = cast_values.as_primitive_opt::<Float32Type>() else { return Ok(false) };
+    let values = cast(values, &DataType::Float64).map_err(from_arrow)?;
+    let values = values.as_primitive::<Float64Type>();
+    Ok(reals
+        .iter()
+        .zip(values)
+        .any(|(real, value)| real.is_some_and(f32::is_infinite) && value.is_some_and(f64::is_finite)))
 }
 
 /// Text as PostgreSQL's input functions read it.

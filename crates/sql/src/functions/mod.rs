@@ -5,12 +5,14 @@
 
 mod analyze;
 mod arithmetic;
+mod bytea;
 mod extract;
 mod interval;
 mod lengths;
 mod modulo;
 mod numeric;
 mod regexp;
+mod subquery;
 mod text;
 mod to_char;
 

@@ -51,6 +51,8 @@ pub struct Options {
     pub checkpoint_interval: Duration,
     /// Where its messages are added.
     pub log: PathBuf,
+    /// Further flags.
+    pub flags: Vec<String>,
 }
 
 /// A server that may not be ready yet. Killed when dropped.
@@ -87,6 +89,7 @@ impl Process {
             .arg(options.parallelism.to_string())
             .arg("--checkpoint-interval")
             .arg(format!("{}ms", options.checkpoint_interval.as_millis()))
+            .args(&options.flags)
             // A configuration file of the developer must not change the test.
             .env("HIGHWATER_CONFIG", "/dev/null")
             .stdin(Stdio::null())
@@ -129,7 +132,8 @@ impl Process {
         self.child.id()
     }
 
-    /// Ends it as a power cut would, and waits until it is gone.
+    /// Ends it at once, without a chance to finish anything, and waits until it is gone. What it had
+    /// written stays with the operating system: this is no power cut.
     pub fn kill(&mut self) {
         // It may have ended by itself; then there is nothing to kill.
         let _ = self.child.kill();

@@ -4,10 +4,12 @@
 
 mod command_line;
 mod crash;
+mod event_time;
 mod hostile;
 mod nexmark;
 mod protocol;
 mod psql;
+mod random_views;
 mod readme;
 mod slt;
 mod tidy;

@@ -36,6 +36,7 @@ impl Running {
             parallelism: 2,
             checkpoint_interval: Duration::from_millis(200),
             log: folder.path().join("server.log"),
+            flags: Vec::new(),
         };
         let mut process = Process::spawn(&options);
         let address = block_on(process.ready(&options)).unwrap();
