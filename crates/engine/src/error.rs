@@ -31,6 +31,7 @@ pub(crate) fn from_runtime(error: RuntimeError) -> SqlError {
         RuntimeError::JobFailed { .. } => {
             SqlErrorKind::NotInPrerequisiteState { message: error.to_string() }.into()
         }
+        RuntimeError::Connector(message) => SqlErrorKind::Io { message }.into(),
         RuntimeError::ShuttingDown => SqlErrorKind::AdminShutdown.into(),
         RuntimeError::Internal(message) => SqlErrorKind::internal(message).into(),
     }

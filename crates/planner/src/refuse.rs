@@ -73,13 +73,13 @@ impl Construct {
     }
 }
 
-/// Refuses DISTINCT ON, and what cannot be in any expression of a view: subqueries, and functions that are not
-/// immutable (a row must be retracted with the values it was inserted with).
+/// Refuses what cannot be in any expression of a view: subqueries, and functions that are not
+/// immutable (a row must be retracted with the values it was inserted with). And DISTINCT ON, which
+/// the optimizer would turn into an aggregate that we do not have.
 pub(crate) fn check_expressions(plan: &LogicalPlan) -> Result<Option<Construct>> {
     let mut found = None;
     plan.apply(|node| {
-        // The optimizer's rule for it expects an order that a view does not have.
-        if matches!(node, LogicalPlan::Distinct(logical_expr::Distinct::On(_))) {
+        if let LogicalPlan::Distinct(logical_expr::Distinct::On(_)) = node {
             found = Some(Construct::DistinctOn);
             return Ok(TreeNodeRecursion::Stop);
         }

@@ -5,6 +5,7 @@ pub mod database;
 pub mod oracle;
 pub mod shape;
 pub mod slt;
+pub mod wire;
 
 use std::path::PathBuf;
 

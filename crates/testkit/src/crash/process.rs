@@ -91,7 +91,7 @@ impl Process {
             .arg(format!("{}ms", options.checkpoint_interval.as_millis()))
             .args(&options.flags)
             // A configuration file of the developer must not change the test.
-            .env("HIGHWATER_CONFIG", "/nonexistent")
+            .env("HIGHWATER_CONFIG", "/dev/null")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -124,6 +124,12 @@ impl Process {
                 Err(self.ended(options))
             }
         }
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends it at once, without a chance to finish anything, and waits until it is gone. What it had
