@@ -23,16 +23,9 @@ pub fn binary() -> &'static Path {
         let target = profile.parent().expect("<target>/release");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
-            .args([
-                "build",
-                "--quiet",
-                "--release",
-                "--package",
-                "server",
-                "--bin",
-                "highwater",
-                "--target-dir",
-            ])
+            // Of the whole workspace, because the choice of packages decides which features their
+            // dependencies have: for the server alone a part of them would be built once more.
+            .args(["build", "--quiet", "--release", "--workspace", "--bin", "highwater", "--target-dir"])
             .arg(target)
             .current_dir(crate::repository())
             .status();
