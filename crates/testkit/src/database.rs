@@ -18,6 +18,7 @@ pub enum Backend {
 /// An engine with what it needs to come back after a kill.
 pub struct Database {
     backend: Backend,
+    budget: usize,
     folder: tempfile::TempDir,
     /// The memory backend, which a killed engine leaves behind.
     memory: Option<Storage>,
@@ -26,15 +27,20 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens an empty database. Relative paths of sources start at `sql-tests/`.
+    /// Opens an empty database with a budget of 256 MiB. Relative paths of sources start at `sql-tests/`.
     pub async fn open(backend: Backend, parallelism: usize) -> Self {
+        Self::open_with_memory(backend, parallelism, 256 << 20).await
+    }
+
+    /// The same with a budget of so many bytes.
+    pub async fn open_with_memory(backend: Backend, parallelism: usize, budget: usize) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let memory = (backend == Backend::Memory).then(|| {
             Storage::open(&StorageOptions { path: None, memory: 64 << 20 })
                 .expect("a memory backend always opens")
         });
         let allowed_paths = vec![crate::repository().join("sql-tests"), folder.path().to_owned()];
-        let mut database = Self { backend, folder, memory, allowed_paths, engine: None };
+        let mut database = Self { backend, budget, folder, memory, allowed_paths, engine: None };
         database.start(parallelism).await;
         database
     }
@@ -63,7 +69,7 @@ impl Database {
         let options = EngineOptions {
             data: (self.backend == Backend::RocksDb).then(|| self.folder.path().join("data")),
             allowed_paths: self.allowed_paths.clone(),
-            memory: 256 << 20,
+            memory: self.budget,
             parallelism,
             epoch_min: Duration::from_millis(2),
             epoch_max: Duration::from_millis(50),

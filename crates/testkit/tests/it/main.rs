@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod crash;
+mod eviction;
+mod memory;
 mod nexmark;
 mod slt;
 mod tidy;
