@@ -71,6 +71,8 @@ pub(crate) struct Checkpoints {
     pub(crate) held_sequence: Option<u64>,
     /// The epoch whose commit is in flight.
     pub(crate) committing: Option<Epoch>,
+    /// Bytes that this commit takes beside the state and the runs it is made from.
+    pub(crate) committing_bytes: usize,
     pub(crate) durable: Epoch,
     /// Whether something happened since the last checkpoint barrier.
     pub(crate) is_dirty: bool,
@@ -110,7 +112,6 @@ pub(crate) struct Coordinator {
     pub(crate) polling: Polling,
     pub(crate) wiping: Wiping,
     pub(crate) has_input: bool,
-    pub(crate) is_short_of_memory: bool,
     pub(crate) shutdown: Vec<crate::events::Reply>,
 }
 
@@ -146,6 +147,9 @@ impl Coordinator {
         }
         for report in happened.reports {
             self.on_report(report);
+        }
+        if happened.room {
+            self.let_input_in();
         }
         if let Some(snapshot) = happened.committed {
             self.on_committed(snapshot.epoch());

@@ -36,7 +36,7 @@ fn convert(error: &DataFusionError) -> SqlError {
         DataFusionError::Plan(message) => from_plan(message),
         DataFusionError::NotImplemented(message) => unsupported(message),
         DataFusionError::Execution(message) => from_execution(message),
-        DataFusionError::ResourcesExhausted(message) => SqlErrorKind::OutOfMemory.detail(message),
+        DataFusionError::ResourcesExhausted(message) => out_of_memory(message),
         DataFusionError::Configuration(message) => {
             SqlErrorKind::InvalidArgument { message: clause(message) }.into()
         }
@@ -49,6 +49,12 @@ fn convert(error: &DataFusionError) -> SqlError {
         #[allow(unreachable_patterns, reason = "variants of features that other crates may switch on")]
         other => SqlErrorKind::internal(clause(&other.strip_backtrace())).into(),
     }
+}
+
+fn out_of_memory(message: &str) -> SqlError {
+    let hint = "Let the query keep less (a narrower WHERE, fewer columns or groups), or start the server with more \
+                --memory.";
+    SqlErrorKind::OutOfMemory.detail(message).hint(hint)
 }
 
 /// The place of the innermost diagnostic wins: it is the most exact.
@@ -439,7 +445,7 @@ fn from_arrow(error: &ArrowError) -> SqlError {
         ArrowError::SchemaError(message) => {
             SqlErrorKind::DatatypeMismatch { message: clause(message) }.into()
         }
-        ArrowError::MemoryError(message) => SqlErrorKind::OutOfMemory.detail(message),
+        ArrowError::MemoryError(message) => out_of_memory(message),
         ArrowError::IoError(message, _) => SqlErrorKind::Io { message: message.clone() }.into(),
         ArrowError::OffsetOverflowError(_) => {
             let message = "a batch of text is larger than 2 GB".to_owned();

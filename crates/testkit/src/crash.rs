@@ -36,7 +36,7 @@ use self::writer::{Writer, balances};
 
 pub use self::process::{Ended, Options, Process, binary};
 pub use self::random::Random;
-pub use self::sql::{Stop, connect, rows, succeed};
+pub use self::sql::{Answer, Stop, connect, execute, rows, succeed};
 
 const WRITERS: i64 = 4;
 

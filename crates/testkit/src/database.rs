@@ -71,11 +71,15 @@ pub async fn query(session: &mut Session, text: &str) -> Result<(SchemaRef, Vec<
     Ok((schema, found))
 }
 
+/// Bytes of memory a database may use unless a test says otherwise.
+const BUDGET: usize = 256 << 20;
+
 /// An engine with what it needs to come back after a kill.
 pub struct Database {
     backend: Backend,
     clock: Option<Arc<TestClock>>,
     checkpoint_interval: Duration,
+    budget: usize,
     folder: tempfile::TempDir,
     /// The memory backend, which a killed engine leaves behind.
     memory: Option<Storage>,
@@ -84,9 +88,14 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens an empty database. Relative paths of sources start at `sql-tests/`.
+    /// Opens an empty database with a budget of 256 MiB. Relative paths of sources start at `sql-tests/`.
     pub async fn open(backend: Backend, parallelism: usize) -> Self {
-        Self::open_with(backend, parallelism, Duration::from_millis(100), None).await
+        Self::new(backend, parallelism, Duration::from_millis(100), None, BUDGET).await
+    }
+
+    /// The same with a budget of so many bytes.
+    pub async fn open_with_memory(backend: Backend, parallelism: usize, budget: usize) -> Self {
+        Self::new(backend, parallelism, Duration::from_millis(100), None, budget).await
     }
 
     /// The same with checkpoints so often, and by a clock of the test's own.
@@ -96,12 +105,22 @@ impl Database {
         checkpoint_interval: Duration,
         clock: Option<Arc<TestClock>>,
     ) -> Self {
+        Self::new(backend, parallelism, checkpoint_interval, clock, BUDGET).await
+    }
+
+    async fn new(
+        backend: Backend,
+        parallelism: usize,
+        checkpoint_interval: Duration,
+        clock: Option<Arc<TestClock>>,
+        budget: usize,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let memory = (backend == Backend::Memory).then(|| open_storage(None));
+        let memory = (backend == Backend::Memory).then(|| open_storage(None, budget));
         let allowed_paths = vec![crate::repository().join("sql-tests"), folder.path().to_owned()];
         let engine = None;
         let mut database =
-            Self { backend, clock, checkpoint_interval, folder, memory, allowed_paths, engine };
+            Self { backend, clock, checkpoint_interval, budget, folder, memory, allowed_paths, engine };
         database.start(parallelism).await;
         database
     }
@@ -135,7 +154,7 @@ impl Database {
         let options = EngineOptions {
             data: (self.backend == Backend::RocksDb).then(|| self.folder.path().join("data")),
             allowed_paths: self.allowed_paths.clone(),
-            memory: 256 << 20,
+            memory: self.budget,
             parallelism,
             epoch_min: Duration::from_millis(2),
             epoch_max: Duration::from_millis(50),
@@ -143,7 +162,7 @@ impl Database {
         };
         let storage = match &self.memory {
             Some(storage) => storage.clone(),
-            None => open_storage(options.data.clone()),
+            None => open_storage(options.data.clone(), self.budget),
         };
         let connectors = connectors::registry();
         let opened = match &self.clock {
@@ -157,6 +176,7 @@ impl Database {
     }
 }
 
-fn open_storage(path: Option<PathBuf>) -> Storage {
-    Storage::open(&StorageOptions { path, memory: 64 << 20 }).expect("the storage opens")
+/// A quarter of the budget is the storage's, as in the engine.
+fn open_storage(path: Option<PathBuf>, budget: usize) -> Storage {
+    Storage::open(&StorageOptions { path, memory: budget / 4 }).expect("the storage opens")
 }

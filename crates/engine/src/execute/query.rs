@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use catalog::RelationId;
+use dataflow::row_bytes;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
@@ -21,6 +22,7 @@ use state::Published;
 
 use super::Signature;
 use crate::batch::{StatementTables, ViewSlot};
+use crate::dml::HeldRows;
 use crate::error::{from_arrow, from_datafusion};
 use crate::live::Live;
 use crate::point_read::PointRead;
@@ -189,10 +191,16 @@ impl PlannedQuery {
         Ok(Rows { schema, stream })
     }
 
-    /// Runs it to its end; all rows in one batch.
+    /// Runs it to its end; all rows in one batch. Refused where they do not fit.
     pub(super) async fn collect(self, session: &Session, view: ReadView) -> Result<RecordBatch, SqlError> {
-        let rows = self.stream(session, view).await?;
-        let batches: Vec<RecordBatch> = rows.stream.try_collect().await.map_err(from_datafusion)?;
+        let held = HeldRows::new(&session.shared);
+        let mut rows = self.stream(session, view).await?;
+        let mut batches = Vec::new();
+        while let Some(batch) = rows.stream.try_next().await.map_err(from_datafusion)? {
+            // Once as it comes, once in the whole.
+            held.hold(2 * row_bytes(&batch))?;
+            batches.push(batch);
+        }
         concat_batches(&rows.schema, &batches).map_err(from_arrow)
     }
 }

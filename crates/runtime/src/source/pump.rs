@@ -83,8 +83,6 @@ pub(super) struct PumpState {
     pub(super) is_pinned: bool,
     /// Whether anybody wants rows.
     pub(super) is_active: bool,
-    /// Whether memory is short.
-    pub(super) is_paused: bool,
     pub(super) splits: Vec<SplitState>,
     decoder: Option<Arc<dyn Decoder>>,
     /// What the decoder decodes.
@@ -120,7 +118,6 @@ impl SourcePump {
         let state = PumpState {
             is_pinned: false,
             is_active: false,
-            is_paused: false,
             splits: Vec::new(),
             decoder: None,
             columns: Vec::new(),
@@ -154,7 +151,8 @@ impl SourcePump {
         }
     }
 
-    pub(super) fn wake_all(&self) {
+    /// Lets every lane look again.
+    pub(crate) fn wake_all(&self) {
         for lane in self.lanes.get().into_iter().flatten() {
             lane.wake();
         }
@@ -203,12 +201,6 @@ impl SourcePump {
     /// Whether new splits may come up that somebody wants.
     pub(crate) fn can_grow(&self) -> bool {
         self.role == PumpRole::Shared && !self.spec.source.is_bounded() && self.is_active()
-    }
-
-    /// Stops or resumes claiming while memory is short.
-    pub(crate) fn set_paused(&self, is_paused: bool) {
-        self.state.lock().is_paused = is_paused;
-        self.wake_all();
     }
 
     /// What the last sealed checkpoint barrier has to store.
@@ -260,7 +252,7 @@ impl SourcePump {
         }
         let may_claim = match &state.closing {
             Some(closing) => closing.catches_up,
-            None => state.is_active && !state.is_paused,
+            None => state.is_active && !self.events.gauge.is_full(),
         };
         if !may_claim {
             return Ok(Next::Nothing);

@@ -64,16 +64,22 @@ pub struct Ended {
 
 impl Process {
     /// Starts a server on a free port of its own choice.
+    #[must_use]
+    pub fn spawn(options: &Options) -> Self {
+        Self::spawn_with_memory(options, 256 << 20)
+    }
+
+    /// The same with a budget of so many bytes.
     ///
     /// # Panics
     ///
     /// If the process cannot be started at all.
     #[must_use]
-    pub fn spawn(options: &Options) -> Self {
+    pub fn spawn_with_memory(options: &Options, budget: u64) -> Self {
         let log = OpenOptions::new().create(true).append(true).open(&options.log).expect("a log file");
         let mut child = Command::new(binary())
             .arg("serve")
-            .args(["--listen", "127.0.0.1:0", "--memory", "256MiB"])
+            .args(["--listen", "127.0.0.1:0", "--memory", &budget.to_string()])
             .arg("--data")
             .arg(&options.data)
             .arg("--allow-path")
@@ -117,6 +123,19 @@ impl Process {
                 Err(self.ended(options))
             }
         }
+    }
+
+    /// The most bytes of memory it has had resident up to now.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    #[must_use]
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("Linux says so");
+        let kilobytes = line.split_ascii_whitespace().nth(1).and_then(|text| text.parse::<u64>().ok());
+        kilobytes.expect("a number") << 10
     }
 
     /// Its process id.

@@ -5,7 +5,9 @@
 mod command_line;
 mod crash;
 mod event_time;
+mod eviction;
 mod hostile;
+mod memory;
 mod nexmark;
 mod protocol;
 mod psql;
