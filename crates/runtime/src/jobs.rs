@@ -514,9 +514,10 @@ fn is_exchange(input: &VertexInput) -> bool {
 
 /// An error of a source: the world's fault or ours.
 pub(crate) fn of_source(error: DataflowError) -> RuntimeError {
-    match error {
-        DataflowError::Connector { .. } => RuntimeError::Connector(error.to_string()),
-        other => internal(other),
+    if matches!(error, DataflowError::Connector { .. }) {
+        RuntimeError::Connector(error.to_string())
+    } else {
+        internal(error)
     }
 }
 
