@@ -269,7 +269,8 @@ async fn errors_of_a_backfill(backend: Backend) {
     test.flush().await;
     // Nobody reads the column that is no number.
     let errors = "SELECT position, sqlstate, row FROM \"event$errors\" ORDER BY position";
-    assert_eq!(test.run(errors).await.len(), 2);
+    let found = test.run(errors).await;
+    assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(test.run("SELECT * FROM times").await.len(), 3);
     test.run("CREATE MATERIALIZED VIEW numbers AS SELECT v FROM event").await;
     test.run("CREATE MATERIALIZED VIEW again AS SELECT v FROM event").await;

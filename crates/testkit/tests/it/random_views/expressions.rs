@@ -70,8 +70,14 @@ impl Scope<'_> {
             ],
             Type::Big => &["{c} / 2", "{c} % 5", "coalesce({c}, 3)", "nullif({c}, 0)", "greatest({c}, 10)"],
             Type::Numeric => &["{c} * 2", "{c} + 1.5", "round({c}, 1)", "coalesce({c}, 0.25)", "-{c}"],
-            Type::Float => &["{c} * 2", "{c} + 0.5", "coalesce({c}, 1.25)", "-{c}", "abs({c})"],
-            Type::Extreme => &["coalesce({c}, 0.5)", "abs({c})", "nullif({c}, 1)"],
+            Type::Float => &[
+                "{c} * 2",
+                "{c} + CAST(0.5 AS DOUBLE PRECISION)",
+                "coalesce({c}, CAST(1.25 AS DOUBLE PRECISION))",
+                "-{c}",
+                "abs({c})",
+            ],
+            Type::Extreme => &["coalesce({c}, CAST(0.5 AS DOUBLE PRECISION))", "abs({c})", "nullif({c}, 1)"],
             Type::Rounded => &["{c}"],
             Type::Text => &[
                 "upper({c})",
@@ -95,8 +101,12 @@ impl Scope<'_> {
         let other = match of {
             Type::Int => self.column(Type::Text).map(|column| format!("length({column})")),
             Type::Text => self.column(Type::Int).map(|column| format!("CAST({column} AS TEXT)")),
-            Type::Float => self.column(Type::Int).map(|column| format!("CAST({column} AS DOUBLE PRECISION)")),
-            Type::Numeric => self.column(Type::Big).map(|column| format!("CAST({column} AS NUMERIC(30, 2))")),
+            Type::Float => {
+                self.column(Type::Int).map(|column| format!("{column} * CAST(1 AS DOUBLE PRECISION)"))
+            }
+            Type::Numeric => {
+                self.column(Type::Big).map(|column| format!("{column} * CAST(2 AS NUMERIC(12, 2))"))
+            }
             Type::Bool => self.column(Type::Int).map(|column| format!("{column} > 1")),
             Type::Big | Type::Extreme | Type::Rounded | Type::Timestamp => None,
         };
@@ -154,26 +164,17 @@ pub(super) fn literal(random: &mut Random, of: Type) -> String {
         Type::Int => &["0", "1", "2", "3", "-1"],
         Type::Big => &["0", "1", "-1", "7", "7", "1000000007", "9223372036854775807", "-9223372036854775808"],
         Type::Numeric => &["0", "0.01", "-0.01", "1.50", "2.5", "9999999999.99", "-9999999999.99"],
-        Type::Float => &[
-            "0.25",
-            "-0.25",
-            "1.5",
-            "3",
-            "-7.75",
-            "0",
-            "CAST('-0' AS DOUBLE PRECISION)",
-            "CAST('NaN' AS DOUBLE PRECISION)",
-            "CAST('Infinity' AS DOUBLE PRECISION)",
-            "CAST('-Infinity' AS DOUBLE PRECISION)",
-        ],
+        Type::Float => {
+            &["0.25", "-0.25", "1.5", "3", "-7.75", "0", "'-0'", "'NaN'", "'Infinity'", "'-Infinity'"]
+        }
         Type::Extreme | Type::Rounded => &[
             "0",
             "0.1",
-            "CAST('1.7976931348623157e308' AS DOUBLE PRECISION)",
-            "CAST('-1.7976931348623157e308' AS DOUBLE PRECISION)",
-            "CAST('5e-324' AS DOUBLE PRECISION)",
-            "CAST('NaN' AS DOUBLE PRECISION)",
-            "CAST('-0' AS DOUBLE PRECISION)",
+            "'1.7976931348623157e308'",
+            "'-1.7976931348623157e308'",
+            "'5e-324'",
+            "'NaN'",
+            "'-0'",
         ],
         Type::Text => {
             &["''", "'a'", "'b'", "'aa'", "' a'", "'ä'", "'a''b'", "'a longer text than twelve bytes'"]
@@ -188,5 +189,9 @@ pub(super) fn literal(random: &mut Random, of: Type) -> String {
             "TIMESTAMP '0001-01-01 00:00:00'",
         ],
     };
-    (*random.pick(choices)).to_owned()
+    let literal = *random.pick(choices);
+    match of {
+        Type::Float | Type::Extreme | Type::Rounded => format!("CAST({literal} AS DOUBLE PRECISION)"),
+        _ => literal.to_owned(),
+    }
 }
