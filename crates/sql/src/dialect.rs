@@ -99,7 +99,10 @@ macro_rules! forward_flags {
                 expr: &Expr,
                 precedence: u8,
             ) -> Option<Result<Expr, ParserError>> {
-                POSTGRES.parse_infix(parser, expr, precedence)
+                match distinct_from(parser, expr, precedence) {
+                    None => POSTGRES.parse_infix(parser, expr, precedence),
+                    parsed => parsed,
+                }
             }
 
             fn prec_value(&self, precedence: Precedence) -> u8 {
@@ -115,6 +118,22 @@ macro_rules! forward_flags {
             })*
         }
     };
+}
+
+/// `left IS [NOT] DISTINCT FROM right`, where `right` ends in front of AND and OR as in PostgreSQL:
+/// sqlparser would take them in.
+fn distinct_from(parser: &mut Parser<'_>, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    let is_not = if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+        false
+    } else if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+        true
+    } else {
+        return None;
+    };
+    let left = Box::new(left.clone());
+    Some(parser.parse_subexpr(precedence).map(Box::new).map(|right| {
+        if is_not { Expr::IsNotDistinctFrom(left, right) } else { Expr::IsDistinctFrom(left, right) }
+    }))
 }
 
 forward_flags! {

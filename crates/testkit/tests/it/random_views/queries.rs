@@ -210,8 +210,9 @@ impl Queries {
     fn call(&mut self, columns: &[Column]) -> (String, Type) {
         const SUMMED: &[Type] = &[Type::Int, Type::Big, Type::Numeric, Type::Float];
         const MEASURED: &[Type] = &[Type::Int, Type::Float];
+        // Not `Float`: whether batch takes NaN for the least depends on the order of the rows.
         const ORDERED: &[Type] =
-            &[Type::Int, Type::Big, Type::Numeric, Type::Float, Type::Extreme, Type::Text, Type::Timestamp];
+            &[Type::Int, Type::Big, Type::Numeric, Type::Extreme, Type::Text, Type::Timestamp];
         let kind = self.random.below(9);
         let is_distinct = self.random.one_in(4);
         let has_filter = self.random.one_in(4);
