@@ -15,7 +15,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,8 @@ const Q2_SINK: &str =
     "CREATE SINK v AS SELECT auction, price FROM bid WHERE auction % 123 = 0 WITH (connector = 'blackhole')";
 const Q2_VIEW: &str = "CREATE MATERIALIZED VIEW v AS SELECT auction, price FROM bid WHERE auction % 123 = 0";
 const Q2_BATCH: &str = "SELECT auction, price FROM bid WHERE auction % 123 = 0";
-const Q0_VIEW: &str = "CREATE MATERIALIZED VIEW v AS SELECT auction, bidder, price, date_time, extra FROM bid";
+const Q0_VIEW: &str =
+    "CREATE MATERIALIZED VIEW v AS SELECT auction, bidder, price, date_time, extra FROM bid";
 const Q0_BATCH: &str = "SELECT auction, bidder, price, date_time, extra FROM bid";
 const EVERYTHING: &str = "SELECT * FROM v";
 
@@ -145,7 +146,8 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let events: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(10_000_000);
     let threads: usize = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(2);
-    let folder = arguments.next().map_or_else(|| std::env::temp_dir().join("highwater-benchmark"), PathBuf::from);
+    let folder =
+        arguments.next().map_or_else(|| std::env::temp_dir().join("highwater-benchmark"), PathBuf::from);
     let rounds: usize = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(3);
     let wanted = arguments.next();
     std::fs::create_dir_all(&folder).expect("the folder can be made");
@@ -240,7 +242,9 @@ struct Digest {
 
 impl Digest {
     fn add(&mut self, batch: &RecordBatch) {
-        let text = |column: &ArrayRef| cast(column, &DataType::Utf8).expect("every type of these queries is text, too");
+        let text = |column: &ArrayRef| {
+            cast(column, &DataType::Utf8).expect("every type of these queries is text, too")
+        };
         let columns: Vec<_> = batch.columns().iter().map(text).collect();
         let hasher = foldhash::fast::FixedState::with_seed(7);
         for row in 0..batch.num_rows() {
@@ -290,21 +294,26 @@ async fn make_files(setting: &Setting) -> u64 {
     let engine = open(setting, None, 1).await;
     let mut session = engine.session("benchmark");
     let events = setting.events;
-    let source =
-        format!("CREATE SOURCE bid ({COLUMNS}) WITH (connector = 'nexmark', table = 'bid', events = '{events}')");
+    let source = format!(
+        "CREATE SOURCE bid ({COLUMNS}) WITH (connector = 'nexmark', table = 'bid', events = '{events}')"
+    );
     execute(&mut session, &source, |_| {}).await;
     let create = |format| {
         let file = std::fs::File::create(setting.file(format)).expect("the file can be made");
         std::io::BufWriter::with_capacity(1 << 20, file)
     };
     let (mut json, mut csv, mut written) = (create("json"), create("csv"), 0);
-    execute(&mut session, "SELECT auction, bidder, price, channel, url, date_time, extra FROM bid", |batch| {
-        written += batch.num_rows() as u64;
-        let mut writer = datafusion::arrow::json::LineDelimitedWriter::new(&mut json);
-        writer.write(batch).expect("a batch can be written");
-        let mut writer = datafusion::arrow::csv::WriterBuilder::new().with_header(false).build(&mut csv);
-        writer.write(batch).expect("a batch can be written");
-    })
+    execute(
+        &mut session,
+        "SELECT auction, bidder, price, channel, url, date_time, extra FROM bid",
+        |batch| {
+            written += batch.num_rows() as u64;
+            let mut writer = datafusion::arrow::json::LineDelimitedWriter::new(&mut json);
+            writer.write(batch).expect("a batch can be written");
+            let mut writer = datafusion::arrow::csv::WriterBuilder::new().with_header(false).build(&mut csv);
+            writer.write(batch).expect("a batch can be written");
+        },
+    )
     .await;
     json.flush().expect("the disk has room");
     csv.flush().expect("the disk has room");
@@ -350,7 +359,9 @@ async fn open_with_source(case: &Case, setting: &Setting) -> (Engine, Session) {
     let mut session = engine.session("benchmark");
     let (file, format) = (setting.file(case.format), case.format);
     let path = file.file_name().expect("a file has a name").to_string_lossy();
-    let source = format!("CREATE SOURCE bid ({COLUMNS}) WITH (connector = 'file', path = '{path}', format = '{format}')");
+    let source = format!(
+        "CREATE SOURCE bid ({COLUMNS}) WITH (connector = 'file', path = '{path}', format = '{format}')"
+    );
     execute(&mut session, &source, |_| {}).await;
     (engine, session)
 }
@@ -385,7 +396,8 @@ async fn run_batch(case: &Case, setting: &Setting, is_last: bool) -> (Duration, 
     if let Some(schema) = result.first().map(RecordBatch::schema) {
         let table = MemTable::try_new(schema, vec![result]).expect("batches of one query have one schema");
         ctx.register_table("v", Arc::new(table)).expect("no other table has the name");
-        let checked = ctx.sql(case.check).await.expect("the check plans").collect().await.expect("the check runs");
+        let checked =
+            ctx.sql(case.check).await.expect("the check plans").collect().await.expect("the check runs");
         checked.iter().for_each(|batch| digest.add(batch));
     }
     (took, Some(digest))

@@ -35,8 +35,12 @@ pub(crate) async fn file(server: &Server, folder: &Path) {
     let path = folder.join("fresh.json");
     let mut file = File::create(&path).expect("the file can be made");
     let client = server.client().await;
-    run(&client, "CREATE SOURCE s (id BIGINT, k BIGINT, v BIGINT) \
-         WITH (connector = 'file', path = 'fresh.json', format = 'json', follow = true)").await;
+    run(
+        &client,
+        "CREATE SOURCE s (id BIGINT, k BIGINT, v BIGINT) \
+         WITH (connector = 'file', path = 'fresh.json', format = 'json', follow = true)",
+    )
+    .await;
     create_views(&client).await;
     let written = Written::default();
     let log = Arc::clone(&written);
@@ -45,7 +49,8 @@ pub(crate) async fn file(server: &Server, folder: &Path) {
         pace(FILE_TICK, |rows| {
             let mut text = Vec::new();
             for id in next..next + rows {
-                writeln!(text, "{{\"id\":{id},\"k\":{},\"v\":{}}}", id % KEYS, id % 1000).expect("memory takes text");
+                writeln!(text, "{{\"id\":{id},\"k\":{},\"v\":{}}}", id % KEYS, id % 1000)
+                    .expect("memory takes text");
             }
             next += rows;
             let begin = Instant::now();
@@ -93,7 +98,11 @@ pub(crate) async fn insert(server: &Server) {
 
 async fn create_views(client: &Client) {
     run(client, "CREATE MATERIALIZED VIEW last AS SELECT max(id) AS id FROM s").await;
-    run(client, "CREATE MATERIALIZED VIEW by_key AS SELECT k, count(*) AS n, sum(v) AS total FROM s GROUP BY k").await;
+    run(
+        client,
+        "CREATE MATERIALIZED VIEW by_key AS SELECT k, count(*) AS n, sum(v) AS total FROM s GROUP BY k",
+    )
+    .await;
 }
 
 fn push(log: &Written, last: i64, at: Instant) {
@@ -124,7 +133,12 @@ async fn watch(client: &Client, written: &Written, end: i64) -> (Vec<Duration>, 
     while shown < end {
         assert!(begin.elapsed() < PATIENCE, "only rows up to {shown} became visible");
         let asked = Instant::now();
-        shown = client.query_one(&statement, &[]).await.expect("the view has a row").get::<_, Option<i64>>(0).unwrap_or(-1);
+        shown = client
+            .query_one(&statement, &[])
+            .await
+            .expect("the view has a row")
+            .get::<_, Option<i64>>(0)
+            .unwrap_or(-1);
         let now = Instant::now();
         reads.push(now - asked);
         let groups = written.lock().expect("no thread panics with the lock");

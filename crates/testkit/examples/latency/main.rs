@@ -31,7 +31,8 @@ const IDLE: Duration = Duration::from_secs(30);
 async fn main() {
     let mut arguments = std::env::args().skip(1);
     let port: u16 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(7433);
-    let folder = arguments.next().map_or_else(|| std::env::temp_dir().join("highwater-latency"), PathBuf::from);
+    let folder =
+        arguments.next().map_or_else(|| std::env::temp_dir().join("highwater-latency"), PathBuf::from);
     let cases: Vec<String> = arguments.collect();
     let is_wanted = |case: &str| cases.is_empty() || cases.iter().any(|wanted| wanted == case);
     if is_wanted("create_view") {
@@ -54,12 +55,18 @@ async fn main() {
 /// `CREATE MATERIALIZED VIEW` over a source that has no rows.
 async fn create_view(server: &Server) {
     let client = server.client().await;
-    run(&client, "CREATE SOURCE s (id BIGINT, at TIMESTAMP, v BIGINT, WATERMARK FOR at AS at - INTERVAL '4 seconds') \
-         WITH (connector = 'file', path = 'none*.json', format = 'json', follow = true)").await;
+    run(
+        &client,
+        "CREATE SOURCE s (id BIGINT, at TIMESTAMP, v BIGINT, WATERMARK FOR at AS at - INTERVAL '4 seconds') \
+         WITH (connector = 'file', path = 'none*.json', format = 'json', follow = true)",
+    )
+    .await;
     let mut times = Vec::new();
     for number in 0..VIEWS {
-        let text = format!("CREATE MATERIALIZED VIEW v{number} AS SELECT id, window_end, count(*) AS n, sum(v) AS total \
-             FROM TUMBLE(s, at, INTERVAL '10 seconds') GROUP BY id, window_end");
+        let text = format!(
+            "CREATE MATERIALIZED VIEW v{number} AS SELECT id, window_end, count(*) AS n, sum(v) AS total \
+             FROM TUMBLE(s, at, INTERVAL '10 seconds') GROUP BY id, window_end"
+        );
         let begin = Instant::now();
         run(&client, &text).await;
         times.push(begin.elapsed());
@@ -74,7 +81,11 @@ async fn idle(server: &Server, folder: &Path) {
     run(&client, "CREATE SOURCE s (id BIGINT, v BIGINT) WITH (connector = 'file', path = 'idle.json', format = 'json', follow = true)").await;
     run(&client, "CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT)").await;
     for (view, of) in [("a", "s"), ("b", "s"), ("c", "t")] {
-        run(&client, &format!("CREATE MATERIALIZED VIEW {view} AS SELECT v, count(*) AS n FROM {of} GROUP BY v")).await;
+        run(
+            &client,
+            &format!("CREATE MATERIALIZED VIEW {view} AS SELECT v, count(*) AS n FROM {of} GROUP BY v"),
+        )
+        .await;
     }
     run(&client, "INSERT INTO t VALUES (1, 1), (2, 1)").await;
     run(&client, "FLUSH").await;
@@ -104,7 +115,8 @@ async fn point(server: &Server) {
     assert_eq!(rows, VIEW_ROWS, "the view holds every key");
     // Whatever the load has left to do behind the answer.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let statement = client.prepare("SELECT id, n, v, name FROM big WHERE id = $1").await.expect("it can be prepared");
+    let statement =
+        client.prepare("SELECT id, n, v, name FROM big WHERE id = $1").await.expect("it can be prepared");
     let mut random = Random(7);
     let mut times = Vec::with_capacity(POINT_READS);
     for _ in 0..POINT_READS {
