@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, GenericByteViewArray, Int64Array, RecordBatch, UInt32Array,
+};
 use arrow::compute;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{ByteViewType, DataType, SchemaRef};
 
 use crate::{Result, Watermark};
+
+/// Longest string a view array keeps inside of the view itself.
+const INLINE_VIEW_BYTES: u32 = 12;
 
 /// Whether the rows of an edge are only ever added, or also taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -183,4 +188,28 @@ impl ChangeBatch {
     pub fn columns(&self) -> &[Arc<dyn Array>] {
         self.rows.columns()
     }
+}
+
+/// Bytes of the rows alone. Unlike [`ChangeBatch::memory_size`] it does not count what other batches
+/// share, else every slice of a large batch would cost the large batch.
+#[must_use]
+pub fn row_bytes(rows: &RecordBatch) -> usize {
+    rows.columns().iter().map(|column| column_bytes(column.as_ref())).sum()
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "all other types know the size of a slice themselves")]
+fn column_bytes(column: &dyn Array) -> usize {
+    match column.data_type() {
+        DataType::Utf8View => view_bytes(column.as_string_view()),
+        DataType::BinaryView => view_bytes(column.as_binary_view()),
+        _ => column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()),
+    }
+}
+
+fn view_bytes<T: ByteViewType + ?Sized>(column: &GenericByteViewArray<T>) -> usize {
+    let outside = |&view: &u128| {
+        let length = view as u32;
+        if length > INLINE_VIEW_BYTES { length as usize } else { 0 }
+    };
+    size_of::<u128>() * column.len() + column.views().iter().map(outside).sum::<usize>()
 }

@@ -13,7 +13,7 @@ mod graph;
 mod operator;
 mod watermark;
 
-pub use batch::{ChangeBatch, ChangelogKind, RowOrigin};
+pub use batch::{ChangeBatch, ChangelogKind, RowOrigin, row_bytes};
 pub use connector::{
     Chunk, Connector, ConnectorContext, ConnectorRegistry, DecodeError, Decoded, Decoder, FormatOptions,
     OptionError, OptionSpec, Options, ReadOutcome, Sink, SinkDefinition, SinkWriter, Source,

@@ -26,6 +26,13 @@ const STORAGE_SHARE: usize = 4;
 /// And one in so many to running batch queries: sorts, hash tables.
 const QUERY_SHARE: usize = 8;
 
+/// In the data folder: what running batch queries have put aside.
+const SPILL_FOLDER: &str = "spill";
+
+/// And so many parts of so many to running jobs. A quarter is left for what nobody counts: growing
+/// arrays, batches on their way, buffers of the storage, gaps between allocations.
+const JOBS_SHARE: (usize, usize) = (3, 8);
+
 /// How to open a database.
 #[derive(Debug, Clone)]
 pub struct EngineOptions {
@@ -73,7 +80,8 @@ impl Engine {
     pub async fn open(options: EngineOptions, connectors: ConnectorRegistry) -> Result<Self, SqlError> {
         let storage_options =
             StorageOptions { path: options.data.clone(), memory: options.memory / STORAGE_SHARE };
-        Self::start(options, connectors, move || Storage::open(&storage_options).map_err(from_state)).await
+        let storage = move || Storage::open(&storage_options).map_err(from_state);
+        Self::start(options, connectors, Arc::new(SystemClock), storage).await
     }
 
     /// The same over storage that is open already, e.g. a memory backend that outlives engines.
@@ -82,17 +90,28 @@ impl Engine {
         connectors: ConnectorRegistry,
         storage: Storage,
     ) -> Result<Self, SqlError> {
-        Self::start(options, connectors, move || Ok(storage)).await
+        Self::start(options, connectors, Arc::new(SystemClock), move || Ok(storage)).await
+    }
+
+    /// The same by another clock than the machine's.
+    pub async fn open_with_clock(
+        options: EngineOptions,
+        connectors: ConnectorRegistry,
+        storage: Storage,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, SqlError> {
+        Self::start(options, connectors, clock, move || Ok(storage)).await
     }
 
     async fn start(
         options: EngineOptions,
         connectors: ConnectorRegistry,
+        clock: Arc<dyn Clock>,
         storage: impl FnOnce() -> Result<Storage, SqlError> + Send + 'static,
     ) -> Result<Self, SqlError> {
         let workers = Workers::new(options.parallelism)?;
         let shared =
-            workers.block(move || start(&options, connectors, storage()?)).await?.into_shared(workers);
+            workers.block(move || start(&options, connectors, clock, storage()?)).await?.into_shared(workers);
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -181,23 +200,22 @@ impl Started {
 fn start(
     options: &EngineOptions,
     connectors: ConnectorRegistry,
+    clock: Arc<dyn Clock>,
     storage: Storage,
 ) -> Result<Started, SqlError> {
     let inbox_sequence = storage.inbox.last_sequence();
     let connector_context = ConnectorContext { allowed_paths: options.allowed_paths.clone() };
     let live = load(storage.backend.snapshot().as_ref(), &connectors, &connector_context)?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let runtime_options = RuntimeOptions {
         parallelism: options.parallelism,
-        memory: options.memory - options.memory / STORAGE_SHARE - options.memory / QUERY_SHARE,
+        memory: options.memory / JOBS_SHARE.1 * JOBS_SHARE.0,
         epoch_min: options.epoch_min,
         epoch_max: options.epoch_max,
         checkpoint_interval: options.checkpoint_interval,
     };
     let runtime =
         Runtime::start(runtime_options, storage, Arc::clone(&clock), live.jobs()).map_err(from_runtime)?;
-    let pool = Arc::new(FairSpillPool::new(options.memory / QUERY_SHARE));
-    let query_env = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(from_datafusion)?;
+    let query_env = query_env(options)?;
     let parallelism = options.parallelism;
     Ok(Started {
         runtime,
@@ -209,4 +227,22 @@ fn start(
         query_env,
         inbox_sequence,
     })
+}
+
+/// What batch queries share. What does not fit in memory goes to the data folder: the system's
+/// temporary folder may be memory itself.
+fn query_env(options: &EngineOptions) -> Result<Arc<RuntimeEnv>, SqlError> {
+    let pool = Arc::new(FairSpillPool::new(options.memory / QUERY_SHARE));
+    let mut builder = RuntimeEnvBuilder::new().with_memory_pool(pool);
+    if let Some(data) = &options.data {
+        let spill = data.join(SPILL_FOLDER);
+        // A process that was killed could not clear up behind itself.
+        if spill.exists() {
+            std::fs::remove_dir_all(&spill).map_err(|error| SqlErrorKind::Io {
+                message: format!("cannot empty \"{}\": {error}", spill.display()),
+            })?;
+        }
+        builder = builder.with_temp_file_path(spill);
+    }
+    builder.build_arc().map_err(from_datafusion)
 }

@@ -176,7 +176,8 @@ impl Operator for MaterializeOperator {
     }
 
     fn memory(&self) -> MemoryUse {
-        MemoryUse { dirty: self.writer.memory(), clean: 0 }
+        // At the end of the epoch the rows are put together, encoded and sorted.
+        MemoryUse { dirty: 3 * self.writer.memory(), clean: 0 }
     }
 }
 

@@ -46,7 +46,19 @@ pub(crate) struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { channel_bytes: 4 << 20, chunk_bytes: 512 << 10, retry_after: Duration::from_secs(1) }
+        Self { channel_bytes: CHANNEL_BYTES_MAX, chunk_bytes: 512 << 10, retry_after: Duration::from_secs(1) }
+    }
+}
+
+/// More does not make an exchange faster.
+const CHANNEL_BYTES_MAX: usize = 4 << 20;
+
+impl Tuning {
+    /// The sizes for a budget. There are many channels, and a few bytes of a row may become a group
+    /// of many.
+    fn of_budget(bytes: usize) -> Self {
+        let channel_bytes = (bytes / 1024).clamp(CHANNEL_BYTES_MAX / 64, CHANNEL_BYTES_MAX);
+        Self { channel_bytes, ..Self::default() }
     }
 }
 
@@ -115,7 +127,10 @@ pub enum RuntimeError {
     /// SQLSTATE 57P01.
     #[error("the database is shutting down")]
     ShuttingDown,
-    /// SQLSTATE XX000 (58030 for I/O).
+    /// What a connector said of files or the like, SQLSTATE 58030.
+    #[error("{0}")]
+    Connector(String),
+    /// SQLSTATE XX000.
     #[error("{0}")]
     Internal(String),
 }
@@ -140,7 +155,8 @@ impl Runtime {
         clock: Arc<dyn Clock>,
         jobs: Vec<JobDefinition>,
     ) -> Result<Self, RuntimeError> {
-        Self::start_tuned(options, storage, clock, jobs, Tuning::default())
+        let tuning = Tuning::of_budget(options.memory);
+        Self::start_tuned(options, storage, clock, jobs, tuning)
     }
 
     pub(crate) fn start_tuned(
@@ -150,7 +166,7 @@ impl Runtime {
         jobs: Vec<JobDefinition>,
         tuning: Tuning,
     ) -> Result<Self, RuntimeError> {
-        let events = Arc::new(Events::default());
+        let events = Arc::new(Events::new(options.memory));
         let snapshot = storage.backend.snapshot();
         let store = Arc::new(ViewStore::new(Arc::clone(&snapshot)));
         let inbox = InboxReader::new(snapshot.inbox_sequence(), Arc::clone(&events));

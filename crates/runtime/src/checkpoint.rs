@@ -4,13 +4,13 @@
 //! state all tasks handed over at it, the runs published up to it, and the positions, clocks and
 //! inbox sequence of its cut.
 
+use dataflow::row_bytes;
 use state::{CheckpointWrites, Epoch, KeyGroupRange, TableChanges, TableId};
 
 use crate::coordinator::{Coordinator, Flight};
 use crate::exchange::Channel;
 use crate::meta::{self, ValueWriter};
 use crate::saved::{Saved, VERSION};
-use crate::source::SourcePump;
 use crate::worker::Order;
 
 impl Coordinator {
@@ -44,6 +44,7 @@ impl Coordinator {
             inbox_sequence: self.checkpoints.sequence,
         };
         self.checkpoints.committing = Some(flight.epoch);
+        self.checkpoints.committing_bytes = commit_bytes(&writes);
         // Never full: the next checkpoint waits for the answer to this one.
         if self.commits.send(writes).is_err() {
             tracing::error!("the commit thread has ended");
@@ -52,45 +53,64 @@ impl Coordinator {
 
     pub(crate) fn on_committed(&mut self, epoch: Epoch) {
         self.checkpoints.committing = None;
+        self.checkpoints.committing_bytes = 0;
         self.checkpoints.durable = epoch;
+        for pump in self.all_pumps() {
+            pump.on_durable(epoch);
+        }
         for mailbox in &self.mailboxes {
             mailbox.order(Order::Durable(epoch));
         }
-        if std::mem::take(&mut self.is_short_of_memory) {
-            self.pause_sources(false);
-        }
+        self.weigh_stored();
     }
 
     /// Keeps operators, overlays and exchanges within the budget: first clean entries go, then a
-    /// checkpoint makes dirty ones clean, and until it is durable the sources wait.
+    /// checkpoint makes dirty ones clean. Input waits by itself, see [`Gauge`](crate::gauge::Gauge).
     pub(crate) fn watch_memory(&mut self) {
         let dirty: usize = self.jobs.values().map(|job| job.dirty_bytes).sum();
         let clean: usize = self.jobs.values().map(|job| job.clean_bytes).sum();
         let queued: usize =
             self.jobs.values().flat_map(|job| &job.channels).map(|channel| Channel::bytes(channel)).sum();
-        let held = dirty + queued + self.store.memory();
+        let stored = self.weigh_stored();
         let budget = self.options.memory;
-        let excess = (held + clean).saturating_sub(budget);
+        let excess = (dirty + queued + stored + clean).saturating_sub(budget);
         if excess > 0 && clean > 0 {
             let share = excess.min(clean) / self.mailboxes.len() + 1;
             for mailbox in &self.mailboxes {
                 mailbox.order(Order::Release(share));
             }
         }
-        // What a checkpoint frees.
+        // What a checkpoint frees. Long before input has to wait: a commit takes memory of its own.
         let staged = dirty + self.store.memory();
-        if staged > budget / 2 && self.checkpoints.is_dirty {
+        if staged > budget / 8 && self.checkpoints.is_dirty {
             self.checkpoints.is_forced = true;
         }
-        if held > budget && !self.is_short_of_memory {
+        if self.events.gauge.is_full() {
             self.checkpoints.is_forced = true;
-            tracing::warn!(held, budget, "memory is short: sources wait for a checkpoint");
-            self.is_short_of_memory = true;
-            self.pause_sources(true);
+            tracing::debug!(dirty, stored, queued, budget, "memory is short: input waits for a checkpoint");
         }
     }
 
-    fn pause_sources(&self, is_paused: bool) {
-        self.all_pumps().for_each(|pump: &SourcePump| pump.set_paused(is_paused));
+    /// Tells the gauge what the overlay and the commit on its way take.
+    fn weigh_stored(&self) -> usize {
+        let stored = self.store.memory() + self.checkpoints.committing_bytes;
+        self.events.gauge.set_stored(stored);
+        if self.events.gauge.has_room_again() {
+            self.let_input_in();
+        }
+        stored
     }
+
+    /// Whoever waited for memory looks again.
+    pub(crate) fn let_input_in(&self) {
+        self.inbox.wake_writers();
+        self.all_pumps().for_each(|pump| pump.wake_all());
+    }
+}
+
+/// What a commit takes for a while: state as columns, everything encoded, and the batch of all of it.
+fn commit_bytes(writes: &CheckpointWrites) -> usize {
+    let state = writes.state.iter().flat_map(|(_, _, changes)| &changes.puts);
+    let views = writes.views.iter().map(|(_, run)| run.memory_size());
+    3 * state.map(row_bytes).sum::<usize>() + 2 * views.sum::<usize>()
 }

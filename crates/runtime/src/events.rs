@@ -11,6 +11,7 @@ use state::{Epoch, KeyGroupRange, Run, Snapshot, TableChanges, TableId};
 use tokio::sync::oneshot;
 
 use crate::exchange::Wake;
+use crate::gauge::Gauge;
 use crate::side::SideRows;
 use crate::{Change, RuntimeError};
 
@@ -65,6 +66,8 @@ pub(crate) struct Happened {
     pub(crate) caught_up: bool,
     /// A split has nothing now and must be looked at again.
     pub(crate) pending: bool,
+    /// Tasks hold less again than they may.
+    pub(crate) room: bool,
     /// The database is dropped.
     pub(crate) stop: bool,
 }
@@ -78,6 +81,7 @@ impl Happened {
             && (knows_input || !self.input)
             && !self.caught_up
             && !self.pending
+            && !self.room
             && !self.stop
     }
 }
@@ -93,9 +97,24 @@ pub(crate) struct Events {
     has_pending: AtomicBool,
     /// Whether somebody waits for sources to reach a position.
     is_watched: AtomicBool,
+    /// What tasks hold.
+    pub(crate) gauge: Gauge,
 }
 
 impl Events {
+    /// A mailbox of a database whose tasks may hold `budget` bytes.
+    pub(crate) fn new(budget: usize) -> Self {
+        Self { gauge: Gauge::new(budget), ..Self::default() }
+    }
+
+    /// A task that held `before` bytes holds `now`.
+    pub(crate) fn hold(&self, before: usize, now: usize) {
+        self.gauge.set(before, now);
+        if now < before && self.gauge.has_room_again() {
+            self.tell(|happened| happened.room = true);
+        }
+    }
+
     fn tell(&self, tell: impl FnOnce(&mut Happened)) {
         tell(&mut self.happened.lock());
         self.condvar.notify_one();

@@ -16,14 +16,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, GenericByteViewArray};
-use arrow::datatypes::{ByteViewType, DataType};
-use dataflow::{ChangeBatch, JobId, Watermark};
+use dataflow::{ChangeBatch, JobId, Watermark, row_bytes};
 use parking_lot::Mutex;
 use state::Epoch;
-
-/// Longest string a view array keeps inside of the view itself.
-const INLINE_VIEW_BYTES: u32 = 12;
 
 /// Whoever waits for a channel: a task, or the inbox.
 pub(crate) trait Wake: Send + Sync {
@@ -159,27 +154,8 @@ impl Channel {
     }
 }
 
-/// What a batch costs on a channel: the bytes of its rows. Unlike `memory_size` it does not count
-/// buffers that other batches share, else every slice of a decoded chunk would cost the chunk.
+/// What a batch costs on a channel: the bytes of its rows and what they carry.
 fn credit_bytes(batch: &ChangeBatch) -> usize {
-    let columns: usize = batch.columns().iter().map(|column| column_bytes(column.as_ref())).sum();
     let hidden = usize::from(batch.diffs.is_some()) + 4 * usize::from(batch.origin.is_some());
-    columns + hidden * batch.len() * size_of::<i64>()
-}
-
-#[allow(clippy::wildcard_enum_match_arm, reason = "all other types know the size of a slice themselves")]
-fn column_bytes(column: &dyn Array) -> usize {
-    match column.data_type() {
-        DataType::Utf8View => view_bytes(column.as_string_view()),
-        DataType::BinaryView => view_bytes(column.as_binary_view()),
-        _ => column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()),
-    }
-}
-
-fn view_bytes<T: ByteViewType + ?Sized>(column: &GenericByteViewArray<T>) -> usize {
-    let outside = |&view: &u128| {
-        let length = view as u32;
-        if length > INLINE_VIEW_BYTES { length as usize } else { 0 }
-    };
-    size_of::<u128>() * column.len() + column.views().iter().map(outside).sum::<usize>()
+    row_bytes(&batch.rows) + hidden * batch.len() * size_of::<i64>()
 }

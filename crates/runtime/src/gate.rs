@@ -74,6 +74,11 @@ impl InputGate {
         Self { lanes, inputs, next: 0 }
     }
 
+    /// Whether rows of a stored relation are being read.
+    pub(crate) fn is_scanning(&self) -> bool {
+        self.lanes.iter().any(|lane| matches!(lane.lane, Lane::Scan(..)))
+    }
+
     /// Looks for rows or an aligned barrier. Errors of a source go to `side`.
     pub(crate) fn poll(&mut self, side: &mut Vec<SideRows>) -> Result<GateEvent> {
         let count = self.lanes.len();

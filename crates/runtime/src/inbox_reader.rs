@@ -66,10 +66,18 @@ impl InboxReader {
         self.room.notify_all();
     }
 
-    /// Waits until no table is behind. False: the database is shutting down.
+    /// Lets writers look again whether there is room.
+    pub(crate) fn wake_writers(&self) {
+        // Under the lock, else a writer between its look and its wait would miss this.
+        let feed = self.feed.lock();
+        self.room.notify_all();
+        drop(feed);
+    }
+
+    /// Waits until no table is behind and memory is not short. False: the database is shutting down.
     pub(crate) fn wait_for_room(&self) -> bool {
         let mut feed = self.feed.lock();
-        while !feed.is_stopped && !feed.has_room() {
+        while !feed.is_stopped && (!feed.has_room() || self.events.gauge.is_full()) {
             self.room.wait(&mut feed);
         }
         !feed.is_stopped
@@ -145,10 +153,7 @@ struct RoomSignal(Weak<InboxReader>);
 impl Wake for RoomSignal {
     fn wake(&self) {
         if let Some(reader) = self.0.upgrade() {
-            // Under the lock, else a writer between its look and its wait would miss this.
-            let feed = reader.feed.lock();
-            reader.room.notify_all();
-            drop(feed);
+            reader.wake_writers();
         }
     }
 }

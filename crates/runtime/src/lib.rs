@@ -24,6 +24,7 @@ mod events;
 mod exchange;
 mod failure;
 mod gate;
+mod gauge;
 mod inbox_reader;
 mod jobs;
 mod meta;

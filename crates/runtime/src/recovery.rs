@@ -132,7 +132,6 @@ pub(crate) fn start(
         polling: Polling::default(),
         wiping: Wiping::default(),
         has_input: false,
-        is_short_of_memory: false,
         shutdown: Vec::new(),
     };
     coordinator.restore(restored)?;

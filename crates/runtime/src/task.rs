@@ -85,6 +85,8 @@ pub(crate) struct Task {
     watermark: Watermark,
     events: Arc<Events>,
     counters: Arc<JobCounters>,
+    /// What the gauge knows of it.
+    held: usize,
 }
 
 impl Task {
@@ -106,6 +108,7 @@ impl Task {
             watermark: Watermark::MIN,
             events: plan.events,
             counters: plan.counters,
+            held: 0,
         })
     }
 
@@ -154,6 +157,10 @@ impl Task {
             self.counters.rows_in.fetch_add(batch.len() as u64, Ordering::Relaxed);
         }
         self.chain.on_batch(input, batch, &mut self.env)?;
+        self.weigh();
+        if self.gate.is_scanning() {
+            self.events.gauge.check()?;
+        }
         Ok(Ran::Again)
     }
 
@@ -206,6 +213,7 @@ impl Task {
             self.counters.rows_out.fetch_add(rows, Ordering::Relaxed);
         }
         let (dirty_bytes, clean_bytes) = self.chain.memory();
+        self.weigh();
         self.events.report(TaskReport {
             job: self.job,
             vertex: self.vertex,
@@ -223,9 +231,23 @@ impl Task {
 
     pub(crate) fn on_checkpoint_durable(&mut self, epoch: Epoch) {
         self.chain.on_checkpoint_durable(epoch);
+        self.weigh();
+    }
+
+    /// Tells the gauge what it holds.
+    fn weigh(&mut self) {
+        let (dirty, _) = self.chain.memory();
+        let before = std::mem::replace(&mut self.held, dirty);
+        self.events.hold(before, dirty);
     }
 
     pub(crate) fn release_memory(&mut self, bytes: usize) -> usize {
         self.chain.release_memory(bytes)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.events.hold(self.held, 0);
     }
 }

@@ -10,6 +10,25 @@ use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// Reserved words of PostgreSQL at which an expression cannot begin.
+const NEVER_A_NAME: &[Keyword] = &[
+    Keyword::AND,
+    Keyword::ELSE,
+    Keyword::EXCEPT,
+    Keyword::FROM,
+    Keyword::GROUP,
+    Keyword::HAVING,
+    Keyword::INTERSECT,
+    Keyword::LIMIT,
+    Keyword::OR,
+    Keyword::ORDER,
+    Keyword::THEN,
+    Keyword::UNION,
+    Keyword::WHEN,
+    Keyword::WHERE,
+];
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -31,6 +50,12 @@ macro_rules! forward_flags {
 
             fn supports_table_versioning(&self) -> bool {
                 true
+            }
+
+            /// Not as PostgreSQL: each argument would be read twice, as a name and as itself, and the
+            /// argument of a function in a function in a function eight times. A name is a word.
+            fn supports_named_fn_args_with_expr_name(&self) -> bool {
+                false
             }
 
             fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
@@ -55,6 +80,17 @@ macro_rules! forward_flags {
 
             fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
                 POSTGRES.get_next_precedence(parser)
+            }
+
+            /// sqlparser takes any word for a name, so `a + FROM t` would read a column "from".
+            fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+                let next = parser.peek_token();
+                match &next.token {
+                    Token::Word(word) if word.quote_style.is_none() && NEVER_A_NAME.contains(&word.keyword) => {
+                        Some(parser.expected("an expression", next))
+                    }
+                    _ => None,
+                }
             }
 
             fn parse_infix(
@@ -105,7 +141,6 @@ forward_flags! {
     supports_named_fn_args_with_colon_operator
     supports_named_fn_args_with_assignment_operator
     supports_named_fn_args_with_rarrow_operator
-    supports_named_fn_args_with_expr_name
     supports_numeric_prefix
     supports_numeric_literal_underscores
     supports_window_function_null_treatment_arg

@@ -8,6 +8,7 @@
 mod assign;
 mod columns;
 mod commit;
+mod held_rows;
 mod literals;
 mod row_ids;
 mod writes;
@@ -15,5 +16,6 @@ mod writes;
 pub(crate) use assign::assign;
 pub(crate) use columns::TableColumns;
 pub(crate) use commit::{Committed, WriteLog};
+pub(crate) use held_rows::HeldRows;
 pub(crate) use literals::{Cell, literal_rows};
 pub(crate) use writes::{TableWrites, Writes};

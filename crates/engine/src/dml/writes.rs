@@ -10,17 +10,27 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt32Array};
 use arrow::compute::{filter_record_batch, interleave_record_batch, take_record_batch};
 use catalog::RelationId;
+use dataflow::row_bytes;
 use hashbrown::HashMap;
 use sql::{SqlError, SqlErrorKind};
 use state::{EncodedKeys, InboxChange, InboxRecord, Published, encode_keys};
 
+use super::HeldRows;
+use crate::engine::Shared;
 use crate::error::{from_arrow, from_state};
 use crate::live::Stored;
+
+/// What a written row costs beside its columns: its key here and among the pending ones.
+const KEY_BYTES: usize = 200;
+/// How often the columns of a written row are in memory at once while it is committed: as written,
+/// gathered, encoded, and in the group that goes to disk.
+const COPIES: usize = 4;
 
 /// The writes of one transaction. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Writes {
     tables: BTreeMap<RelationId, Arc<TableWrites>>,
+    held: Option<Arc<HeldRows>>,
 }
 
 impl Writes {
@@ -34,6 +44,12 @@ impl Writes {
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = (RelationId, &TableWrites)> {
         self.tables.iter().map(|(id, writes)| (*id, writes.as_ref()))
+    }
+
+    /// Makes sure that there is memory for more rows.
+    pub(crate) fn reserve(&mut self, shared: &Shared, rows: &RecordBatch) -> Result<(), SqlError> {
+        let held = self.held.get_or_insert_with(|| Arc::new(HeldRows::new(shared)));
+        held.hold(COPIES * row_bytes(rows) + KEY_BYTES * rows.num_rows())
     }
 
     /// The writes of a table, to add to.

@@ -15,6 +15,7 @@ use sqlparser::parser::Parser;
 use super::query::{plan, read_view, statement_tables};
 use crate::batch::{CHANGED, DML_SCHEMA, StatementTables};
 use crate::dml::{Committed, TableColumns, Writes};
+use crate::engine::Shared;
 use crate::error::from_arrow;
 use crate::live::Live;
 use crate::transaction::ReadView;
@@ -46,7 +47,17 @@ impl Change {
         }
     }
 
-    fn add_to(&self, target: &TableColumns, view: &ReadView, writes: &mut Writes) -> Result<(), SqlError> {
+    fn add_to(
+        &self,
+        shared: &Shared,
+        target: &TableColumns,
+        view: &ReadView,
+        writes: &mut Writes,
+    ) -> Result<(), SqlError> {
+        if let Self::Update(old, _) = self {
+            writes.reserve(shared, old)?;
+        }
+        writes.reserve(shared, self.rows())?;
         let relation = &target.relation;
         let table = writes.table_mut(relation.id, &relation.name, &target.stored);
         match self {
@@ -84,10 +95,11 @@ pub(super) async fn carry_out(
         let (_, snapshot) = transaction.snapshot(&shared).await?;
         let mut writes = std::mem::take(&mut snapshot.writes);
         let view = snapshot.clone();
-        let writes = shared
+        let workers = Arc::clone(&shared);
+        let writes = workers
             .workers
             .block(move || {
-                change.add_to(&target, &view, &mut writes)?;
+                change.add_to(&shared, &target, &view, &mut writes)?;
                 Ok(writes)
             })
             .await?;
@@ -99,7 +111,7 @@ pub(super) async fn carry_out(
                 let shared = Arc::clone(&shared);
                 async move {
                     let mut writes = Writes::default();
-                    change.add_to(&target, &view, &mut writes)?;
+                    change.add_to(&shared, &target, &view, &mut writes)?;
                     shared.writes.commit(&shared, &view, &writes).await
                 }
             })

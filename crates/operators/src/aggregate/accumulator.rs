@@ -43,6 +43,26 @@ impl Input<'_> {
     }
 }
 
+/// How the slots in use became the first ones: what was scattered over many is in few now.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    /// From a slot in use to a lower one that was not.
+    pub(crate) moves: Vec<(u32, u32)>,
+    /// Number of slots that are left.
+    pub(crate) slots: usize,
+}
+
+impl Moves {
+    /// Moves the entries of a column; those that are not in use are alike.
+    pub(crate) fn apply<T>(&self, entries: &mut Vec<T>) {
+        for &(from, to) in &self.moves {
+            entries.swap(from as usize, to as usize);
+        }
+        entries.truncate(self.slots);
+        entries.shrink_to_fit();
+    }
+}
+
 /// Rows of a result that cannot be represented, with the reasons.
 pub(crate) type Failures = BTreeMap<usize, RowError>;
 
@@ -59,6 +79,8 @@ pub(crate) trait Accumulator: Send {
     fn update(&mut self, input: &Input<'_>) -> Result<()>;
     /// Empties some entries.
     fn clear(&mut self, slots: &[u32]);
+    /// Follows entries that have moved, and gives back the room behind the last.
+    fn compact(&mut self, moves: &Moves);
     /// Results of some slots, of type `output`. A result that cannot be represented is NULL and
     /// listed, by its place in `slots`.
     fn evaluate(

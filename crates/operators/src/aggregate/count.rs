@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use dataflow::{DataflowError, Result};
 
-use super::accumulator::{Accumulator, Failures, Input, wrong_column};
+use super::accumulator::{Accumulator, Failures, Input, Moves, wrong_column};
 use super::call::AggregateFunction;
 
 /// Number of rows that count.
@@ -28,6 +28,10 @@ impl Accumulator for Count {
 
     fn clear(&mut self, slots: &[u32]) {
         slots.iter().for_each(|&slot| self.counts[slot as usize] = 0);
+    }
+
+    fn compact(&mut self, moves: &Moves) {
+        moves.apply(&mut self.counts);
     }
 
     fn evaluate(
@@ -89,6 +93,10 @@ impl Accumulator for Booleans {
 
     fn clear(&mut self, slots: &[u32]) {
         slots.iter().for_each(|&slot| self.counts[slot as usize] = Tally::default());
+    }
+
+    fn compact(&mut self, moves: &Moves) {
+        moves.apply(&mut self.counts);
     }
 
     fn evaluate(

@@ -19,6 +19,8 @@ pub(crate) struct Image {
     parts: Vec<Vec<ArrayRef>>,
     /// How many groups.
     len: usize,
+    /// Of the columns, about.
+    bytes: usize,
     /// Those whose results cannot be represented.
     failures: Failures,
 }
@@ -42,7 +44,8 @@ impl Image {
                 }
             });
         }
-        Ok(Self { parts: vec![columns], len: slots.len(), failures })
+        let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum();
+        Ok(Self { parts: vec![columns], len: slots.len(), bytes, failures })
     }
 
     /// Adds the groups of `later` behind these.
@@ -50,6 +53,12 @@ impl Image {
         self.failures.extend(later.failures.into_iter().map(|(place, error)| (self.len + place, error)));
         self.parts.extend(later.parts);
         self.len += later.len;
+        self.bytes += later.bytes;
+    }
+
+    /// Bytes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn joined(mut self) -> Result<Self> {
@@ -69,6 +78,7 @@ impl Image {
         Self {
             parts: self.parts.iter().map(|part| part.iter().map(slice).collect()).collect(),
             len,
+            bytes: 0,
             failures: self
                 .failures
                 .range(start..start + len)
@@ -111,6 +121,11 @@ impl Emission {
     /// The places of `changes` in `before` ascend by one.
     pub(crate) fn new(changes: Vec<Change>, before: Image) -> Result<Self> {
         Ok(Self { changes, before: before.joined()?, next: 0, next_before: 0 })
+    }
+
+    /// Bytes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.before.bytes() + self.changes.len() * size_of::<Change>()
     }
 
     pub(crate) fn is_done(&self) -> bool {

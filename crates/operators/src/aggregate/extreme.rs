@@ -14,7 +14,7 @@ use arrow::datatypes::{
 use dataflow::{DataflowError, Result};
 use state::{decode_keys, encode_keys};
 
-use super::accumulator::{Accumulator, Failures, Input, nulls_where_not, wrong_column};
+use super::accumulator::{Accumulator, Failures, Input, Moves, nulls_where_not, wrong_column};
 use super::call::AggregateFunction;
 
 /// The accumulator for an argument of this type.
@@ -133,6 +133,10 @@ impl<T: Extremal> Accumulator for Extreme<T> {
         slots.iter().for_each(|&slot| self.entries[slot as usize].is_set = false);
     }
 
+    fn compact(&mut self, moves: &Moves) {
+        moves.apply(&mut self.entries);
+    }
+
     fn evaluate(
         &self,
         _function: AggregateFunction,
@@ -212,6 +216,10 @@ impl Accumulator for EncodedExtreme {
 
     fn clear(&mut self, slots: &[u32]) {
         slots.iter().for_each(|&slot| self.entries[slot as usize] = None);
+    }
+
+    fn compact(&mut self, moves: &Moves) {
+        moves.apply(&mut self.entries);
     }
 
     fn evaluate(

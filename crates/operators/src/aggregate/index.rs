@@ -14,7 +14,7 @@ use dataflow::{DataflowError, Result};
 use state::{EncodedKeys, decode_keys, encode_keys};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::accumulator::nulls_where_not;
+use super::accumulator::{Moves, nulls_where_not};
 use super::slot_table::{SlotTable, is_none, tag_of};
 
 /// What an entry of the table costs for each key, on average between half full and a quarter.
@@ -41,6 +41,9 @@ pub(crate) trait KeyIndex: Send {
     ) -> Result<()>;
     /// Forgets the keys in these slots, which may be given to other keys from now on.
     fn remove(&mut self, slots: &[u32]);
+    /// Follows keys that have moved, and gives back the room behind the last. All slots that are
+    /// left are in use.
+    fn compact(&mut self, moves: &Moves);
     /// The key columns of some slots.
     fn keys(&self, slots: &[u32]) -> Result<Vec<ArrayRef>>;
     /// One more than the greatest slot ever given.
@@ -225,6 +228,15 @@ impl<const K: usize> KeyIndex for WordIndex<K> {
         }
     }
 
+    fn compact(&mut self, moves: &Moves) {
+        for &(from, to) in &moves.moves {
+            self.table.renumber(self.keys[from as usize].tag(), from, to);
+        }
+        moves.apply(&mut self.keys);
+        self.free = Vec::new();
+        self.table.shrink();
+    }
+
     fn keys(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
         self.types.iter().enumerate().map(|(place, of)| self.column(place, of, slots)).collect()
     }
@@ -324,9 +336,12 @@ impl EncodedIndex {
     }
 
     fn squeeze(&mut self) {
-        if self.garbage <= self.bytes.len() / 2 {
-            return;
+        if self.garbage > self.bytes.len() / 2 {
+            self.squeeze_all();
         }
+    }
+
+    fn squeeze_all(&mut self) {
         let mut bytes = Vec::with_capacity(self.bytes.len() - self.garbage);
         for span in self.spans.iter_mut().filter(|span| span.len > 0) {
             let start = bytes.len();
@@ -377,6 +392,16 @@ impl KeyIndex for EncodedIndex {
             }
         }
         self.squeeze();
+    }
+
+    fn compact(&mut self, moves: &Moves) {
+        for &(from, to) in &moves.moves {
+            self.table.renumber(self.spans[from as usize].tag, from, to);
+        }
+        moves.apply(&mut self.spans);
+        self.free = Vec::new();
+        self.table.shrink();
+        self.squeeze_all();
     }
 
     fn keys(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {

@@ -28,6 +28,12 @@ use super::values::{Transitions, Values};
 /// The state table of the groups.
 const GROUPS: usize = 0;
 
+/// Room is given back when so many percent of it are unused: rarely, because new groups want it
+/// again.
+const SPARSE: usize = 75;
+/// When memory is short, much less is too much.
+const WASTEFUL: usize = 25;
+
 /// Which rows count, by argument and filter.
 type Selections = BTreeMap<(Option<usize>, Option<usize>), Option<NullBuffer>>;
 
@@ -46,6 +52,8 @@ pub(crate) struct AggregateOperator {
     before: Image,
     /// What is left to emit of the epoch that ends.
     emission: Option<Emission>,
+    /// Something was evicted in this epoch.
+    is_short_of_memory: bool,
     /// Scratch.
     slots: Vec<u32>,
 }
@@ -70,6 +78,7 @@ impl AggregateOperator {
                 .collect(),
             before: Image::default(),
             emission: None,
+            is_short_of_memory: false,
             slots: Vec::new(),
             layout,
         })
@@ -129,6 +138,15 @@ impl AggregateOperator {
         if !freed.is_empty() {
             self.measures.iter_mut().for_each(|measure| measure.clear(&freed));
         }
+    }
+
+    /// Gives back the room of groups that are gone, if it is so much of all.
+    fn compact(&mut self, percent: usize) {
+        self.clear_freed();
+        if let Some(moves) = self.groups.compact(percent) {
+            self.measures.iter_mut().for_each(|measure| measure.compact(&moves));
+        }
+        self.values.iter_mut().for_each(|values| values.compact(percent));
     }
 
     fn make_room(&mut self) {
@@ -385,6 +403,8 @@ impl Operator for AggregateOperator {
         if end.is_checkpoint {
             self.hand_over(end.epoch, ctx)?;
         }
+        let is_short_of_memory = std::mem::take(&mut self.is_short_of_memory);
+        self.compact(if is_short_of_memory { WASTEFUL } else { SPARSE });
         Ok(Progress::Done)
     }
 
@@ -401,7 +421,9 @@ impl Operator for AggregateOperator {
     fn memory(&self) -> MemoryUse {
         let bytes = self.bytes_per_group();
         let (pinned, clean) = self.groups.pinned_and_clean();
-        let mut memory = MemoryUse { dirty: pinned * bytes, clean: clean * bytes };
+        let emission = self.emission.as_ref().map_or(0, Emission::bytes);
+        let dirty = pinned * bytes + self.before.bytes() + emission;
+        let mut memory = MemoryUse { dirty, clean: clean * bytes };
         for values in &self.values {
             let (pinned, clean) = values.pinned_and_clean_bytes();
             memory.dirty += pinned;
@@ -425,6 +447,7 @@ impl Operator for AggregateOperator {
             let per_value = values.resident().bytes_per_key();
             released += values.resident().evict((bytes - released).div_ceil(per_value)) * per_value;
         }
+        self.is_short_of_memory = true;
         released
     }
 }

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use dataflow::Result;
 use state::encode_keys;
 
-use super::accumulator::{Accumulator, Failures, Input, wrong_column};
+use super::accumulator::{Accumulator, Failures, Input, Moves, wrong_column};
 use super::call::AggregateFunction;
 use super::extreme::one_column;
 
@@ -62,6 +62,10 @@ impl Accumulator for OrderedValues {
             self.values -= entry.len();
             self.bytes -= entry.iter().map(|value| value.len()).sum::<usize>();
         }
+    }
+
+    fn compact(&mut self, moves: &Moves) {
+        moves.apply(&mut self.entries);
     }
 
     fn evaluate(

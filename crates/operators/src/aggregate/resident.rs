@@ -22,7 +22,11 @@ use arrow::datatypes::{DataType, FieldRef, Int64Type, TimestampMicrosecondType};
 use dataflow::{DataflowError, Result, StateAccess};
 use state::{Epoch, TableChanges, TableSchema};
 
+use super::accumulator::Moves;
 use super::index::{Created, KeyIndex, key_index};
+
+/// Fewer unused slots are not worth the work of moving the others.
+const COMPACTED_MIN: usize = if cfg!(test) { 1 } else { 1 << 12 };
 
 const LIVE: u8 = 1;
 /// Touched in this epoch.
@@ -465,6 +469,51 @@ impl Resident {
             self.free(&evicted);
         }
         evicted.len()
+    }
+
+    /// Moves the keys into as few slots as hold them, and gives back the room of the others, if that
+    /// is at least `percent` of all. The owner has to follow the moves.
+    ///
+    /// # Contract
+    /// No epoch is under way: nothing is touched, and freed slots have been cleared.
+    pub(crate) fn compact(&mut self, percent: usize) -> Option<Moves> {
+        let unused = self.slots.len() - self.live;
+        let is_worth_it = unused >= COMPACTED_MIN && unused * 100 >= self.slots.len() * percent;
+        if !is_worth_it || !self.touched.is_empty() || !self.freed.is_empty() {
+            return None;
+        }
+        let is_live = |slots: &[Slot], slot: usize| slots[slot].flags & LIVE != 0;
+        let mut moves = Vec::new();
+        let mut to = 0;
+        for from in (self.live..self.slots.len()).filter(|&from| is_live(&self.slots, from)) {
+            while is_live(&self.slots, to) {
+                to += 1;
+            }
+            moves.push((from as u32, to as u32));
+            to += 1;
+        }
+        let moves = Moves { moves, slots: self.live };
+        self.follow(&moves);
+        Some(moves)
+    }
+
+    fn follow(&mut self, moves: &Moves) {
+        self.index.compact(moves);
+        let flights = self.in_flight.iter_mut().map(|(_, slots)| slots);
+        for slots in flights.chain([&mut self.dirty]) {
+            // What was freed meanwhile is listed still.
+            slots.retain(|&slot| self.slots[slot as usize].flags & LIVE != 0);
+            for slot in slots.iter_mut().filter(|slot| **slot as usize >= moves.slots) {
+                let at = moves.moves.partition_point(|(from, _)| *from < *slot);
+                *slot = moves.moves[at].1;
+            }
+        }
+        moves.apply(&mut self.slots);
+        if let Some(windows) = &mut self.windows {
+            moves.apply(&mut windows.ends);
+        }
+        self.touched = Vec::new();
+        self.hand = 0;
     }
 
     /// Keys that may not be evicted and keys that may.

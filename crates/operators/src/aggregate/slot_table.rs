@@ -104,6 +104,27 @@ impl SlotTable {
         true
     }
 
+    /// The slot with this tag and number has another number now.
+    pub(crate) fn renumber(&mut self, tag: u32, slot: u32, number: u32) {
+        let mut at = self.home(tag);
+        while self.entries[at].slot != slot {
+            if self.entries[at].slot == EMPTY {
+                return;
+            }
+            at = self.behind(at);
+        }
+        self.entries[at].slot = number;
+    }
+
+    /// Gives back room that a few removals ago was needed and now is not.
+    pub(crate) fn shrink(&mut self) {
+        let capacity = (self.len * 2 + 1).next_power_of_two().max(LEAST_CAPACITY);
+        if capacity < self.entries.len() {
+            let old = std::mem::replace(&mut self.entries, vec![NOTHING; capacity]);
+            old.into_iter().filter(|entry| entry.slot != EMPTY).for_each(|entry| self.place(entry));
+        }
+    }
+
     /// Moves entries back so that no search ends at the gap before it should.
     fn close_gap(&mut self, mut gap: usize) {
         let mask = self.entries.len() - 1;
@@ -161,6 +182,9 @@ mod tests {
                 table.insert(tag, slot);
             }
             assert_eq!(table.len(), model.len());
+            if step % 1000 == 0 {
+                table.shrink();
+            }
             if step % 100 == 0 {
                 for slot in 0..200 {
                     let tag = (slot % 23_u32).wrapping_mul(0xFFFF_FFF7);

@@ -13,7 +13,7 @@ use arrow::datatypes::{
 };
 use dataflow::{DataflowError, Result};
 
-use super::accumulator::{Accumulator, Failures, Input, nulls_where_not, out_of_range, wrong_column};
+use super::accumulator::{Accumulator, Failures, Input, Moves, nulls_where_not, out_of_range, wrong_column};
 use super::call::AggregateFunction;
 
 /// A total wide enough for any number of values.
@@ -150,6 +150,10 @@ where
 
     fn clear(&mut self, slots: &[u32]) {
         slots.iter().for_each(|&slot| self.entries[slot as usize] = Entry::default());
+    }
+
+    fn compact(&mut self, moves: &Moves) {
+        moves.apply(&mut self.entries);
     }
 
     fn evaluate(

@@ -12,7 +12,7 @@ use arrow::compute;
 use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Int64Type};
 use dataflow::Result;
 
-use super::accumulator::{Accumulator, Failures, Input, nulls_where_not, out_of_range, wrong_column};
+use super::accumulator::{Accumulator, Failures, Input, Moves, nulls_where_not, out_of_range, wrong_column};
 use super::call::AggregateFunction;
 use super::exact_float::{Big, ExactFloat};
 
@@ -49,6 +49,10 @@ impl Accumulator for FloatSum {
 
     fn clear(&mut self, slots: &[u32]) {
         slots.iter().for_each(|&slot| self.entries[slot as usize] = SumEntry::default());
+    }
+
+    fn compact(&mut self, moves: &Moves) {
+        moves.apply(&mut self.entries);
     }
 
     fn evaluate(
@@ -174,6 +178,10 @@ impl Accumulator for Moments {
 
     fn clear(&mut self, slots: &[u32]) {
         slots.iter().for_each(|&slot| self.entries[slot as usize] = MomentsEntry::default());
+    }
+
+    fn compact(&mut self, moves: &Moves) {
+        moves.apply(&mut self.entries);
     }
 
     fn evaluate(

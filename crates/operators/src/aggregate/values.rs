@@ -116,6 +116,13 @@ impl Values {
         Ok(values.map(|values| Transitions { values, diffs, groups }))
     }
 
+    /// Gives back the room of values that are gone.
+    pub(crate) fn compact(&mut self, percent: usize) {
+        self.resident.take_freed();
+        // Nothing but the resident keys knows their slots between epochs.
+        self.resident.compact(percent);
+    }
+
     /// What the next checkpoint must write.
     pub(crate) fn hand_over(&mut self, epoch: Epoch) -> Result<Option<TableChanges>> {
         let HandOver { puts, deletes, delete_up_to } = self.resident.hand_over(epoch);

@@ -12,7 +12,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use dataflow::{Chunk, DataflowError, Decoder, ReadOutcome, Result, SourceSpec, Split, Watermark};
+use dataflow::{Chunk, DataflowError, Decoder, ReadOutcome, Result, SourceSpec, Watermark};
 use datafusion::physical_expr::utils::collect_columns;
 use parking_lot::{Mutex, MutexGuard};
 use state::Epoch;
@@ -83,8 +83,6 @@ pub(super) struct PumpState {
     pub(super) is_pinned: bool,
     /// Whether anybody wants rows.
     pub(super) is_active: bool,
-    /// Whether memory is short.
-    pub(super) is_paused: bool,
     pub(super) splits: Vec<SplitState>,
     decoder: Option<Arc<dyn Decoder>>,
     /// What the decoder decodes.
@@ -120,7 +118,6 @@ impl SourcePump {
         let state = PumpState {
             is_pinned: false,
             is_active: false,
-            is_paused: false,
             splits: Vec::new(),
             decoder: None,
             columns: Vec::new(),
@@ -154,7 +151,8 @@ impl SourcePump {
         }
     }
 
-    pub(super) fn wake_all(&self) {
+    /// Lets every lane look again.
+    pub(crate) fn wake_all(&self) {
         for lane in self.lanes.get().into_iter().flatten() {
             lane.wake();
         }
@@ -205,12 +203,6 @@ impl SourcePump {
         self.role == PumpRole::Shared && !self.spec.source.is_bounded() && self.is_active()
     }
 
-    /// Stops or resumes claiming while memory is short.
-    pub(crate) fn set_paused(&self, is_paused: bool) {
-        self.state.lock().is_paused = is_paused;
-        self.wake_all();
-    }
-
     /// What the last sealed checkpoint barrier has to store.
     pub(crate) fn take_checkpoint(&self) -> Vec<MetaWrite> {
         std::mem::take(&mut self.state.lock().checkpoint)
@@ -244,6 +236,10 @@ impl SourcePump {
                 state.splits.push(SplitState::decode(key, bytes, now)?);
             }
         }
+        let watermark = state.watermark.0;
+        for split in state.splits.iter_mut().filter(|_| self.role == PumpRole::Shared) {
+            split.is_idle = split.status != SplitStatus::Ended && split.watermark < watermark;
+        }
         Ok(!entries.is_empty())
     }
 
@@ -256,7 +252,7 @@ impl SourcePump {
         }
         let may_claim = match &state.closing {
             Some(closing) => closing.catches_up,
-            None => state.is_active && !state.is_paused,
+            None => state.is_active && !self.events.gauge.is_full(),
         };
         if !may_claim {
             return Ok(Next::Nothing);
@@ -300,6 +296,10 @@ impl SourcePump {
                 return Ok(None);
             };
             match split.read(&self.spec, self.chunk_bytes)? {
+                ReadOutcome::Chunk(_) if split.is_idle && source_watermark.0 > split.watermark => {
+                    split.enter(source_watermark);
+                    self.events.input();
+                }
                 ReadOutcome::Chunk(chunk) => {
                     if split.limit.is_some_and(|limit| chunk.end > limit) {
                         let name = &split.split.name;
@@ -308,7 +308,7 @@ impl SourcePump {
                         return Err(DataflowError::Internal(message));
                     }
                     let now = self.clock.now();
-                    split.on_chunk(&chunk, source_watermark, now);
+                    split.on_chunk(&chunk, now);
                     let claim = Claim {
                         split: idx,
                         order: split.claimed - 1,
@@ -391,17 +391,20 @@ impl SourcePump {
         state.watermark = state.watermark.max(state.current_watermark(&self.spec));
         closing.barrier.watermark = state.watermark;
         if closing.barrier.is_checkpoint {
-            self.encode_checkpoint(state);
+            self.encode_checkpoint(state, closing.barrier.epoch);
         }
         state.sealed = Some(closing);
         self.wake_all();
     }
 
-    fn encode_checkpoint(&self, state: &mut PumpState) {
+    fn encode_checkpoint(&self, state: &mut PumpState, epoch: Epoch) {
         let head =
             ValueWriter::new(HEAD_VERSION).int(i64::from(state.is_pinned)).int(state.watermark.0).finish();
         let mut writes = vec![(self.head_key(), Some(head))];
         for (idx, split) in state.splits.iter_mut().enumerate() {
+            if split.status == SplitStatus::Entering(None) {
+                split.status = SplitStatus::Entering(Some(epoch));
+            }
             if std::mem::take(&mut split.is_dirty) {
                 writes.push((self.split_key(idx), Some(split.encode())));
             }
@@ -421,10 +424,8 @@ impl SplitState {
         }
     }
 
-    fn on_chunk(&mut self, chunk: &Chunk, source_watermark: Watermark, now: i64) {
-        if std::mem::take(&mut self.is_idle) && source_watermark != Watermark::MIN {
-            self.raises.push(Raise { position: chunk.start, watermark: source_watermark.0 });
-        }
+    fn on_chunk(&mut self, chunk: &Chunk, now: i64) {
+        self.is_idle = false;
         self.is_silent = false;
         self.position = chunk.end;
         self.claimed += 1;

@@ -8,6 +8,7 @@
 //! | `rocksdb/` | checkpoints |
 //! | `inbox/` | the segment log |
 //! | `verify/` | links to `rocksdb/` while a start verifies |
+//! | `spill/` | what running batch queries have put aside; emptied at the start |
 //! | `evidence/` | those links, kept from the first refusal until somebody deletes them |
 //!
 //! **Invariant.** Nothing in the folder changes before everything in it has been checked.

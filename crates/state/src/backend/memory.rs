@@ -194,12 +194,11 @@ impl Snapshot for MemorySnapshot {
         let mut cursor = table.cursor(start, end);
         Box::new(std::iter::from_fn(move || {
             let mut entries = Entries::default();
-            while entries.keys.len() < entries_max
+            while entries.has_room(entries_max)
                 && let Some((layer, row)) = cursor.next()
             {
                 if let Some((key, value)) = layers[layer].entry(row) {
-                    entries.keys.push(key);
-                    entries.values.push(value);
+                    entries.push(key, value);
                 }
             }
             (!entries.keys.is_empty()).then_some(Ok(entries))

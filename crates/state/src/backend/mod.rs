@@ -41,6 +41,22 @@ pub struct Entries {
     pub values: EncodedKeys,
 }
 
+/// Bytes of [`Entries`] behind which no more are added, however few there are.
+const ENTRIES_BYTES_MAX: usize = 1 << 20;
+
+impl Entries {
+    fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.keys.push(key);
+        self.values.push(value);
+    }
+
+    /// Whether one more may be added: long rows must not make a batch of a size that nobody
+    /// reckons with.
+    fn has_room(&self, entries_max: usize) -> bool {
+        self.keys.len() < entries_max && self.keys.bytes.len() + self.values.bytes.len() < ENTRIES_BYTES_MAX
+    }
+}
+
 /// What one checkpoint holds, readable for as long as anybody holds on to it.
 pub trait Snapshot: Send + Sync {
     /// The checkpoint's epoch.
@@ -60,7 +76,8 @@ pub trait Snapshot: Send + Sync {
         start: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Box<dyn Iterator<Item = Result<Entry>> + Send>;
-    /// [`Self::scan_view`] with up to `entries_max` entries at a time, for scans of many rows.
+    /// [`Self::scan_view`] with up to `entries_max` entries at a time (fewer where they are long),
+    /// for scans of many rows.
     fn scan_view_entries(
         &self,
         table: TableId,
@@ -71,12 +88,11 @@ pub trait Snapshot: Send + Sync {
         let mut scan = self.scan_view(table, start, end);
         Box::new(std::iter::from_fn(move || {
             let mut entries = Entries::default();
-            for entry in scan.by_ref().take(entries_max) {
+            while entries.has_room(entries_max)
+                && let Some(entry) = scan.next()
+            {
                 match entry {
-                    Ok((key, value)) => {
-                        entries.keys.push(&key);
-                        entries.values.push(&value);
-                    }
+                    Ok((key, value)) => entries.push(&key, &value),
                     Err(error) => return Some(Err(error)),
                 }
             }

@@ -23,16 +23,9 @@ pub fn binary() -> &'static Path {
         let target = profile.parent().expect("<target>/release");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
-            .args([
-                "build",
-                "--quiet",
-                "--release",
-                "--package",
-                "server",
-                "--bin",
-                "highwater",
-                "--target-dir",
-            ])
+            // Of the whole workspace, because the choice of packages decides which features their
+            // dependencies have: for the server alone a part of them would be built once more.
+            .args(["build", "--quiet", "--release", "--workspace", "--bin", "highwater", "--target-dir"])
             .arg(target)
             .current_dir(crate::repository())
             .status();
@@ -51,6 +44,8 @@ pub struct Options {
     pub checkpoint_interval: Duration,
     /// Where its messages are added.
     pub log: PathBuf,
+    /// Further flags.
+    pub flags: Vec<String>,
 }
 
 /// A server that may not be ready yet. Killed when dropped.
@@ -69,16 +64,22 @@ pub struct Ended {
 
 impl Process {
     /// Starts a server on a free port of its own choice.
+    #[must_use]
+    pub fn spawn(options: &Options) -> Self {
+        Self::spawn_with_memory(options, 256 << 20)
+    }
+
+    /// The same with a budget of so many bytes.
     ///
     /// # Panics
     ///
     /// If the process cannot be started at all.
     #[must_use]
-    pub fn spawn(options: &Options) -> Self {
+    pub fn spawn_with_memory(options: &Options, budget: u64) -> Self {
         let log = OpenOptions::new().create(true).append(true).open(&options.log).expect("a log file");
         let mut child = Command::new(binary())
             .arg("serve")
-            .args(["--listen", "127.0.0.1:0", "--memory", "256MiB"])
+            .args(["--listen", "127.0.0.1:0", "--memory", &budget.to_string()])
             .arg("--data")
             .arg(&options.data)
             .arg("--allow-path")
@@ -87,8 +88,9 @@ impl Process {
             .arg(options.parallelism.to_string())
             .arg("--checkpoint-interval")
             .arg(format!("{}ms", options.checkpoint_interval.as_millis()))
+            .args(&options.flags)
             // A configuration file of the developer must not change the test.
-            .env("HIGHWATER_CONFIG", "/nonexistent")
+            .env("HIGHWATER_CONFIG", "/dev/null")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -100,7 +102,8 @@ impl Process {
         std::thread::spawn(move || {
             let mut sender = Some(sender);
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if let (Some(port), Some(sender)) = (announced_port(&line), sender.take()) {
+                let Some(port) = announced_port(&line) else { continue };
+                if let Some(sender) = sender.take() {
                     let _ = sender.send(port);
                 }
             }
@@ -122,7 +125,27 @@ impl Process {
         }
     }
 
-    /// Ends it as a power cut would, and waits until it is gone.
+    /// The most bytes of memory it has had resident up to now.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    #[must_use]
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("Linux says so");
+        let kilobytes = line.split_ascii_whitespace().nth(1).and_then(|text| text.parse::<u64>().ok());
+        kilobytes.expect("a number") << 10
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it at once, without a chance to finish anything, and waits until it is gone. What it had
+    /// written stays with the operating system: this is no power cut.
     pub fn kill(&mut self) {
         // It may have ended by itself; then there is nothing to kill.
         let _ = self.child.kill();

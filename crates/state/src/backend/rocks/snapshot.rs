@@ -303,15 +303,12 @@ impl Scan {
         }
     }
 
-    /// Up to that many entries; `None` at the end.
+    /// Up to that many entries, fewer where they are long; `None` at the end.
     fn next_entries(&mut self, entries_max: usize) -> Result<Option<Entries>> {
         let mut entries = Entries::default();
-        let mut push = |key: &[u8], value: &[u8]| {
-            entries.keys.push(key);
-            entries.values.push(value);
-        };
-        for _ in 0..entries_max {
-            if self.next_with(&mut push)?.is_none() {
+        while entries.has_room(entries_max) {
+            let push = |key: &[u8], value: &[u8]| entries.push(key, value);
+            if self.next_with(push)?.is_none() {
                 break;
             }
         }
