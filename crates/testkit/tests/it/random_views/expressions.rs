@@ -108,7 +108,7 @@ impl Scope<'_> {
             Type::Numeric => {
                 self.column(Type::Big).map(|column| format!("{column} * CAST(2 AS NUMERIC(12, 2))"))
             }
-            Type::Bool => self.column(Type::Int).map(|column| format!("{column} > 1")),
+            Type::Bool => self.column(Type::Int).map(|column| format!("({column} > 1)")),
             Type::Big | Type::Extreme | Type::Rounded | Type::Timestamp => None,
         };
         other.unwrap_or_else(|| {
