@@ -12,7 +12,7 @@ use pgwire::api::{ClientInfo, ClientPortalStore, PgWireConnectionState};
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, TransactionStatus};
 use pgwire::messages::simplequery::Query;
 
 use super::Connection;
@@ -45,6 +45,10 @@ impl SimpleQueryHandler for Connection {
             }
         }
         let status = self.transaction_status().await;
+        if status == TransactionStatus::Idle {
+            // The end of a transaction is the end of its portals.
+            client.portal_store().clear_portals();
+        }
         client.set_state(PgWireConnectionState::ReadyForQuery);
         client.set_transaction_status(status);
         send_ready_for_query(client, status).await

@@ -163,7 +163,7 @@ fn a_script_that_fails_says_where_and_fails() {
     );
     assert_eq!(
         run("SELECT 1;\nSELECT (;").1,
-        "highwater: bad.sql:2: ERROR 42601: syntax error at or near \";\"\n",
+        "highwater: bad.sql:2: ERROR 42601: syntax error at end of input\n",
     );
     let output = highwater(folder.path(), &["run", "missing.sql"], &[]);
     assert!(text(&output.stderr).contains("cannot read missing.sql"), "{}", text(&output.stderr));

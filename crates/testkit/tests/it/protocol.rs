@@ -128,7 +128,7 @@ fn command_tags_are_those_of_postgresql() {
         ("FLUSH", "FLUSH"),
         ("BEGIN", "BEGIN"),
         ("ROLLBACK", "ROLLBACK"),
-        ("START TRANSACTION", "START TRANSACTION"),
+        ("START TRANSACTION", "BEGIN"),
         ("COMMIT", "COMMIT"),
         ("DISCARD ALL", "DISCARD ALL"),
         ("DROP SINK k", "DROP SINK"),
@@ -350,10 +350,11 @@ fn after_an_error_messages_are_skipped_until_sync() {
     wire.send(b'S', b"").unwrap();
     assert_eq!(wire.summaries().unwrap(), ["ERROR 26000", "ready I"]);
     assert_eq!(wire.query("SELECT count(*) FROM t").unwrap()[1], "row 0");
+    wire.send(b'P', &parse("i", "SELECT 1", &[])).unwrap();
     wire.send(b'B', &bind("", "i", 0, &[Some(b"1")])).unwrap();
     wire.send(b'E', &execute("", 0)).unwrap();
     wire.send(b'S', b"").unwrap();
-    assert_eq!(wire.summaries().unwrap(), ["BindComplete", "ERROR 08P01", "ready I"]);
+    assert_eq!(wire.summaries().unwrap(), ["ParseComplete", "BindComplete", "ERROR 08P01", "ready I"]);
 }
 
 #[test]
