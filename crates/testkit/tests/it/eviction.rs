@@ -23,8 +23,8 @@ async fn lines(session: &mut Session, text: &str) -> Vec<String> {
         while let Some(batch) = rows.stream.next().await {
             let batch = batch.unwrap_or_else(|error| panic!("{text}: {error:?}"));
             lines.extend((0..batch.num_rows()).map(|row| {
-                let value = |column| array_value_to_string(column, row).unwrap();
-                batch.columns().iter().map(value).collect::<Vec<_>>().join("|")
+                let values = batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap());
+                values.collect::<Vec<_>>().join("|")
             }));
         }
     }

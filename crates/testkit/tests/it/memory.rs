@@ -1,8 +1,7 @@
 //! The real server under a small budget: exact results, and no more memory than it was given.
 //!
-//! The budget of every test is proportional to its data, so that state, views and results are
-//! several times larger than what fits. `MEMORY_KEYS=5000000` runs the aggregate at full size,
-//! with a budget of 256 MiB.
+//! State, views and results are several times larger than what fits into the budgets.
+//! `MEMORY_KEYS=5000000` runs the aggregate at full size, with a budget of 256 MiB.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -67,7 +66,7 @@ impl Server {
 /// The number of groups of the large aggregate, and the budget that goes with it.
 fn size() -> (u64, u64) {
     let keys = std::env::var("MEMORY_KEYS").map_or(KEYS_OF_256_MIB / 4, |text| text.parse().unwrap());
-    (keys, (keys * 256 / KEYS_OF_256_MIB).max(64) * MIB)
+    (keys, (keys * 256 / KEYS_OF_256_MIB).max(128) * MIB)
 }
 
 /// Every group is met twice, in an order that has nothing to do with the keys and with all other
@@ -114,7 +113,7 @@ async fn is_too_large(server: &Server, text: &str) {
 #[test]
 fn what_does_not_fit_is_refused_and_everything_else_goes_on() {
     block_on(async {
-        let server = Server::start(64 * MIB).await;
+        let server = Server::start(128 * MIB).await;
         server.run("CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT)").await;
         server.run("INSERT INTO t VALUES (0, 0)").await;
         let five_millions = "INSERT INTO t SELECT g, g FROM generate_series(1, 5000000) AS s(g)";
@@ -182,7 +181,7 @@ impl SlowClient {
 fn large_views_are_read_within_the_budget_at_any_pace() {
     const ROWS: u64 = 1_500_000;
     block_on(async {
-        let server = Server::start(64 * MIB).await;
+        let server = Server::start(128 * MIB).await;
         server
             .run(&format!(
                 "CREATE SOURCE numbers (a BIGINT, t TEXT) WITH (connector = 'datagen', rows = '{ROWS}', \

@@ -7,8 +7,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use rocksdb::{
-    Cache, ColumnFamily, DB, DBPinnableSlice, DBRawIteratorWithThreadMode, ReadOptions,
-    SnapshotWithThreadMode,
+    Cache, ColumnFamily, DB, DBRawIteratorWithThreadMode, ReadOptions, SnapshotWithThreadMode,
 };
 
 use super::chain::{CHAIN_PREFIX, ChainEntry};
@@ -31,6 +30,10 @@ impl Database {
         self.db.cf_handle(family.name()).ok_or_else(missing)
     }
 }
+
+/// Keys that are asked for at a time: each may pin a block of its own until its value is copied, and
+/// pinned blocks are not bounded by the cache.
+const KEYS_AT_ONCE: usize = 256;
 
 /// Something that borrows the database, with a share of the database that keeps it open.
 struct Borrowing<T> {
@@ -167,12 +170,19 @@ impl RocksSnapshot {
 
     fn multi_get(&self, family: Family, keys: &EncodedKeys) -> Result<Vec<Option<Vec<u8>>>> {
         let database = &self.inner.database;
-        let slices: Vec<&[u8]> = keys.iter().collect();
-        let is_sorted = slices.is_sorted();
         let handle = database.family(family)?;
-        let values = database.db.batched_multi_get_cf_opt(handle, slices, is_sorted, &self.read_options());
-        let to_owned = |value: Option<DBPinnableSlice<'_>>| value.map(|value| value.to_vec());
-        values.into_iter().map(|value| Ok(value.map(to_owned)?)).collect()
+        let options = self.read_options();
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by(|left, right| keys.get(*left).cmp(keys.get(*right)));
+        let mut values = vec![None; keys.len()];
+        for rows in order.chunks(KEYS_AT_ONCE) {
+            let slices: Vec<&[u8]> = rows.iter().map(|&row| keys.get(row)).collect();
+            let found = database.db.batched_multi_get_cf_opt(handle, slices, true, &options);
+            for (&row, value) in rows.iter().zip(found) {
+                values[row] = value?.map(|value| value.to_vec());
+            }
+        }
+        Ok(values)
     }
 
     fn read_options(&self) -> ReadOptions {
