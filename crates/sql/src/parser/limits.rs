@@ -16,6 +16,34 @@ use crate::parser::grammar::is_word;
 const DEPTH_MAX: usize = 100;
 /// Operators between two commas at one depth.
 const CHAIN_MAX: usize = 1_000;
+/// Brackets of [`SPECIAL`] forms inside each other. When such a form does not parse, sqlparser reads
+/// it again as a call of a function: each one doubles the time until the error.
+const SPECIAL_MAX: usize = 12;
+/// Words that have a form of their own in front of a bracket, and are read as a function otherwise.
+const SPECIAL: &[&str] = &[
+    "ARRAY",
+    "CASE",
+    "CAST",
+    "CEIL",
+    "CONVERT",
+    "EXISTS",
+    "EXTRACT",
+    "FLOOR",
+    "INTERVAL",
+    "MAP",
+    "MATCH",
+    "NOT",
+    "OVERLAY",
+    "POSITION",
+    "PRIOR",
+    "SAFE_CAST",
+    "STRUCT",
+    "SUBSTR",
+    "SUBSTRING",
+    "TRIM",
+    "TRY_CAST",
+    "TRY_CONVERT",
+];
 /// Prefixes in a row, e.g. `NOT NOT x` or `ARRAY<ARRAY<…`.
 const PREFIXES_MAX: usize = 100;
 
@@ -24,22 +52,31 @@ const PREFIXES_MAX: usize = 100;
 struct Level {
     operators: usize,
     set_operators: usize,
+    /// [`SPECIAL`] forms around it.
+    special: usize,
 }
 
 /// Refuses a statement that is nested too deeply, with SQLSTATE 54001 as PostgreSQL does.
 pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
     let mut levels = vec![Level::default()];
     let mut prefixes = 0;
+    let mut previous = &Token::EOF;
     for token in tokens {
         let kind = &token.token;
         prefixes = if is_prefix(kind) { prefixes + 1 } else { 0 };
         match kind {
-            Token::LParen | Token::LBracket | Token::LBrace => levels.push(Level::default()),
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                let around = levels.last().map_or(0, |level| level.special);
+                let is_special = SPECIAL.iter().any(|word| is_word(previous, word));
+                levels.push(Level { special: around + usize::from(is_special), ..Level::default() });
+            }
+            Token::Whitespace(_) => continue,
             Token::RParen | Token::RBracket | Token::RBrace if levels.len() > 1 => {
                 levels.pop();
             }
             _ => {}
         }
+        previous = kind;
         let depth = levels.len();
         let Some(level) = levels.last_mut() else { continue };
         match kind {
@@ -49,7 +86,8 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
             _ => {}
         }
         let chain = level.operators.max(level.set_operators);
-        if depth > DEPTH_MAX || chain > CHAIN_MAX || prefixes > PREFIXES_MAX {
+        let special = level.special;
+        if depth > DEPTH_MAX || chain > CHAIN_MAX || prefixes > PREFIXES_MAX || special > SPECIAL_MAX {
             let position = u32::try_from(token.span.start.column).unwrap_or(u32::MAX);
             let hint = "Use fewer brackets, or a list (IN, VALUES, ANY) instead of a chain of operators.";
             return Err(SqlErrorKind::StackDepthExceeded.at(position).hint(hint));

@@ -38,6 +38,7 @@ impl Server {
             parallelism: 2,
             checkpoint_interval: Duration::from_secs(1),
             log: folder.path().join("server.log"),
+            flags: Vec::new(),
         };
         let mut process = Process::spawn_with_memory(&options, budget);
         let address = process.ready(&options).await.unwrap();
