@@ -1,6 +1,6 @@
 //! Bound parameters, text or binary, to scalar values of the planned type.
 
-use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
+use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 use bytes::{Buf, Bytes};
 use datafusion::scalar::ScalarValue;
 use pgwire::api::Type;
@@ -73,8 +73,85 @@ fn decode_text(bytes: &Bytes, data_type: &DataType) -> Result<ScalarValue, Param
             Some(hex) => decode_hex(hex).map(|bytes| ScalarValue::Binary(Some(bytes))).ok_or_else(syntax),
             None => Ok(ScalarValue::Binary(Some(text.as_bytes().to_vec()))),
         },
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let interval = sql::parse_interval(text).ok_or_else(syntax)?;
+            Ok(ScalarValue::IntervalMonthDayNano(Some(interval)))
+        }
+        DataType::List(element) => {
+            let elements = array_elements(text).ok_or_else(syntax)?;
+            let value =
+                |text: Option<String>| decode(text.map(Bytes::from).as_ref(), false, element.data_type());
+            let values = elements.into_iter().map(value).collect::<Result<Vec<_>, _>>()?;
+            Ok(ScalarValue::List(ScalarValue::new_list(&values, element.data_type(), true)))
+        }
         _ => ScalarValue::try_from_string(text.trim().to_owned(), data_type).map_err(|_| syntax()),
     }
+}
+
+/// The elements of an array literal of one dimension, `{a,"b c",NULL}`; `None`: it is not one.
+fn array_elements(text: &str) -> Option<Vec<Option<String>>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut elements = Vec::new();
+    if inner.trim().is_empty() {
+        return Some(elements);
+    }
+    let mut chars = inner.chars().peekable();
+    loop {
+        while chars.next_if(|char| char.is_whitespace()).is_some() {}
+        let mut element = String::new();
+        if chars.next_if_eq(&'"').is_some() {
+            loop {
+                match chars.next()? {
+                    '"' => break,
+                    '\\' => element.push(chars.next()?),
+                    char => element.push(char),
+                }
+            }
+            while chars.next_if(|char| char.is_whitespace()).is_some() {}
+            elements.push(Some(element));
+        } else {
+            while let Some(char) = chars.next_if(|char| *char != ',') {
+                match char {
+                    '{' | '}' | '"' => return None,
+                    '\\' => element.push(chars.next()?),
+                    char => element.push(char),
+                }
+            }
+            let element = element.trim_end();
+            if element.is_empty() {
+                return None;
+            }
+            let is_null = element.eq_ignore_ascii_case("null");
+            elements.push((!is_null).then(|| element.to_owned()));
+        }
+        match chars.next() {
+            None => return Some(elements),
+            Some(',') => {}
+            Some(_) => return None,
+        }
+    }
+}
+
+/// The elements of an array of one dimension as `array_send` writes it; `None`: broken data.
+fn binary_elements(mut data: Bytes) -> Option<Vec<Option<Bytes>>> {
+    let dimensions = data.try_get_i32().ok()?;
+    // Whether there are NULLs, and the type of the elements.
+    data.try_get_i64().ok()?;
+    if dimensions == 0 {
+        return data.is_empty().then(Vec::new);
+    }
+    let count = data.try_get_i32().ok()?;
+    // The lower bound, which lists here do not have.
+    data.try_get_i32().ok()?;
+    let mut elements = Vec::new();
+    for _ in 0..count {
+        let length = usize::try_from(data.try_get_i32().ok()?).ok();
+        if length.is_some_and(|length| length > data.len()) {
+            return None;
+        }
+        elements.push(length.map(|length| data.split_to(length)));
+    }
+    (dimensions == 1 && data.is_empty()).then_some(elements)
 }
 
 fn decode_hex(hex: &str) -> Option<Vec<u8>> {
@@ -139,6 +216,12 @@ fn decode_binary(bytes: &Bytes, data_type: &DataType) -> Result<ScalarValue, Par
             let nanos = micros.checked_mul(1_000).ok_or_else(wrong)?;
             ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(months, days, nanos)))
         }
+        DataType::List(element) => {
+            let elements = binary_elements(data).ok_or_else(wrong)?;
+            let value = |bytes: Option<Bytes>| decode(bytes.as_ref(), true, element.data_type());
+            let values = elements.into_iter().map(value).collect::<Result<Vec<_>, _>>()?;
+            return Ok(ScalarValue::List(ScalarValue::new_list(&values, element.data_type(), true)));
+        }
         DataType::Decimal128(..) => {
             let text = numeric_text(&mut data).ok_or_else(wrong)?;
             ScalarValue::try_from_string(text, data_type).map_err(|_| wrong())?
@@ -194,6 +277,29 @@ mod tests {
             binary::put_decimal(&mut out, value, scale);
             let decoded = decode(Some(&out.freeze()), true, &DataType::Decimal128(38, scale)).unwrap();
             assert_eq!(decoded, ScalarValue::Decimal128(Some(value), 38, scale));
+        }
+    }
+
+    #[test]
+    fn an_array_is_read_in_text_and_in_binary() {
+        let list =
+            DataType::List(std::sync::Arc::new(arrow::datatypes::Field::new("item", DataType::Int32, true)));
+        let values = [ScalarValue::Int32(Some(1)), ScalarValue::Int32(None)];
+        let expected = ScalarValue::List(ScalarValue::new_list(&values, &DataType::Int32, true));
+        assert_eq!(decode(Some(&Bytes::from_static(b"{1, NULL}")), false, &list).unwrap(), expected);
+        let binary =
+            b"\0\0\0\x01\0\0\0\x01\0\0\0\x17\0\0\0\x02\0\0\0\x01\0\0\0\x04\0\0\0\x01\xff\xff\xff\xff";
+        assert_eq!(decode(Some(&Bytes::from_static(binary)), true, &list).unwrap(), expected);
+        for length in 0..binary.len() {
+            assert!(decode(Some(&Bytes::from_static(&binary[..length])), true, &list).is_err(), "{length}");
+        }
+        assert_eq!(
+            array_elements(r#"{"a,\"b" , c d,""}"#).unwrap(),
+            [r#"a,"b"#, "c d", ""].map(|text| Some(text.to_owned()))
+        );
+        assert!(array_elements("{}").unwrap().is_empty());
+        for wrong in ["", "{", "1,2", "{1,}", "{1 2", "{{1},{2}}", r#"{"a}"#] {
+            assert_eq!(array_elements(wrong), None, "{wrong}");
         }
     }
 
