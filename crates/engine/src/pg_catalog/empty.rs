@@ -680,6 +680,7 @@ pub(super) const EMPTY: &[(&str, ColumnList)] = &[
         "pg_ts_template",
         &[("oid", Oid), ("tmplname", Name), ("tmplnamespace", Oid), ("tmplinit", Oid), ("tmpllexize", Oid)],
     ),
+    ("pg_parameter_acl", &[("oid", Oid), ("parname", Text), ("paracl", Text)]),
     ("pg_user_mapping", &[("oid", Oid), ("umuser", Oid), ("umserver", Oid), ("umoptions", Text)]),
     (
         "pg_user_mappings",
