@@ -80,7 +80,8 @@ impl Engine {
     pub async fn open(options: EngineOptions, connectors: ConnectorRegistry) -> Result<Self, SqlError> {
         let storage_options =
             StorageOptions { path: options.data.clone(), memory: options.memory / STORAGE_SHARE };
-        Self::start(options, connectors, move || Storage::open(&storage_options).map_err(from_state)).await
+        let storage = move || Storage::open(&storage_options).map_err(from_state);
+        Self::start(options, connectors, Arc::new(SystemClock), storage).await
     }
 
     /// The same over storage that is open already, e.g. a memory backend that outlives engines.
@@ -89,17 +90,28 @@ impl Engine {
         connectors: ConnectorRegistry,
         storage: Storage,
     ) -> Result<Self, SqlError> {
-        Self::start(options, connectors, move || Ok(storage)).await
+        Self::start(options, connectors, Arc::new(SystemClock), move || Ok(storage)).await
+    }
+
+    /// The same by another clock than the machine's.
+    pub async fn open_with_clock(
+        options: EngineOptions,
+        connectors: ConnectorRegistry,
+        storage: Storage,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, SqlError> {
+        Self::start(options, connectors, clock, move || Ok(storage)).await
     }
 
     async fn start(
         options: EngineOptions,
         connectors: ConnectorRegistry,
+        clock: Arc<dyn Clock>,
         storage: impl FnOnce() -> Result<Storage, SqlError> + Send + 'static,
     ) -> Result<Self, SqlError> {
         let workers = Workers::new(options.parallelism)?;
         let shared =
-            workers.block(move || start(&options, connectors, storage()?)).await?.into_shared(workers);
+            workers.block(move || start(&options, connectors, clock, storage()?)).await?.into_shared(workers);
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -188,12 +200,12 @@ impl Started {
 fn start(
     options: &EngineOptions,
     connectors: ConnectorRegistry,
+    clock: Arc<dyn Clock>,
     storage: Storage,
 ) -> Result<Started, SqlError> {
     let inbox_sequence = storage.inbox.last_sequence();
     let connector_context = ConnectorContext { allowed_paths: options.allowed_paths.clone() };
     let live = load(storage.backend.snapshot().as_ref(), &connectors, &connector_context)?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let runtime_options = RuntimeOptions {
         parallelism: options.parallelism,
         memory: options.memory / JOBS_SHARE.1 * JOBS_SHARE.0,

@@ -9,6 +9,9 @@ use sql::{SqlError, SqlErrorKind};
 use state::StateError;
 
 pub(crate) fn from_state(error: StateError) -> SqlError {
+    if error.is_io() {
+        return SqlErrorKind::Io { message: error.to_string() }.into();
+    }
     match error {
         StateError::Io { .. } => SqlErrorKind::Io { message: error.to_string() }.into(),
         StateError::Damaged { .. } | StateError::Version { .. } => {
@@ -28,6 +31,7 @@ pub(crate) fn from_runtime(error: RuntimeError) -> SqlError {
         RuntimeError::JobFailed { .. } => {
             SqlErrorKind::NotInPrerequisiteState { message: error.to_string() }.into()
         }
+        RuntimeError::Connector(message) => SqlErrorKind::Io { message }.into(),
         RuntimeError::ShuttingDown => SqlErrorKind::AdminShutdown.into(),
         RuntimeError::Internal(message) => SqlErrorKind::internal(message).into(),
     }

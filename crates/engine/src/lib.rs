@@ -39,4 +39,5 @@ mod workers;
 
 pub use engine::{Engine, EngineOptions};
 pub use output::{Output, Prepared, Rows, StatementKind};
+pub use runtime::Clock;
 pub use session::Session;

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -132,6 +133,12 @@ impl Session {
         self.settings.get(name).map(str::to_owned)
     }
 
+    /// The time a setting such as `statement_timeout` allows; `None`: no limit.
+    #[must_use]
+    pub fn time_limit(&self, name: &str) -> Option<Duration> {
+        self.settings.time_limit(name)
+    }
+
     /// Sets what the client asks for at its start; `RESET` goes back to it.
     pub fn set_initial(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         self.settings.set_initial(name, value)
@@ -204,7 +211,8 @@ impl Session {
         }
     }
 
-    fn fail_transaction(&self) {
+    /// Fails the transaction, if there is one, for an error outside of its statements.
+    pub fn fail_transaction(&self) {
         if let Some(transaction) = &self.transaction {
             transaction.failed.store(true, std::sync::atomic::Ordering::Release);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::time::Duration;
 
 use arrow::array::timezone::Tz;
 use sql::{SqlError, SqlErrorKind};
@@ -13,8 +14,14 @@ enum Accepts {
     Bool,
     /// A whole number, perhaps with a unit.
     Number,
+    /// A time in milliseconds, or with a unit; zero is no limit.
+    Time,
     OneOf(&'static [&'static str]),
+    /// The only value that is carried out, in all its spellings; the first one is shown.
+    Only(&'static [&'static str]),
     TimeZone,
+    /// Schemas; names without one are those of `public`, whatever the path says.
+    SearchPath,
     /// What the server is, not what a session wants.
     Fixed,
 }
@@ -47,7 +54,7 @@ const fn planning(
     SettingSpec { name, default, accepts, doc, plans: true }
 }
 
-use Accepts::{Bool, Fixed, Number, OneOf, Text, TimeZone};
+use Accepts::{Bool, Fixed, Number, OneOf, Only, SearchPath, Text, Time, TimeZone};
 
 const LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info"];
@@ -56,15 +63,25 @@ const ISOLATION: &[&str] = &["read uncommitted", "read committed", "repeatable r
 const SETTINGS: &[SettingSpec] = &[
     setting("allow_stale_reads", "off", Bool, "Lets views of failed jobs be read as they were last."),
     setting("application_name", "", Text, "Sets the application name to be reported."),
-    setting("bytea_output", "hex", OneOf(&["hex", "escape"]), "Sets the output format for bytea."),
-    setting("client_encoding", "UTF8", Text, "Sets the client's character set encoding."),
+    setting("bytea_output", "hex", Only(&["hex"]), "Sets the output format for bytea."),
+    setting(
+        "client_encoding",
+        "UTF8",
+        Only(&["UTF8", "UTF-8", "UNICODE", "SQL_ASCII"]),
+        "Sets the client's character set encoding.",
+    ),
     setting(
         "client_min_messages",
         "notice",
         OneOf(LEVELS),
         "Sets the message levels that are sent to the client.",
     ),
-    setting("DateStyle", "ISO, MDY", Text, "Sets the display format for date and time values."),
+    setting(
+        "DateStyle",
+        "ISO, MDY",
+        Only(&["ISO, MDY", "ISO,MDY", "ISO"]),
+        "Sets the display format for date and time values.",
+    ),
     setting(
         "default_transaction_isolation",
         "repeatable read",
@@ -87,21 +104,16 @@ const SETTINGS: &[SettingSpec] = &[
     setting(
         "idle_in_transaction_session_timeout",
         "0",
-        Number,
+        Time,
         "Sets the maximum allowed idle time between queries in a transaction.",
     ),
-    setting("idle_session_timeout", "0", Number, "Sets the maximum allowed idle time between queries."),
+    setting("idle_session_timeout", "0", Time, "Sets the maximum allowed idle time between queries."),
     setting("integer_datetimes", "on", Fixed, "Shows whether datetimes are integer based."),
-    setting(
-        "IntervalStyle",
-        "postgres",
-        OneOf(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
-        "Sets the display format for interval values.",
-    ),
+    setting("IntervalStyle", "postgres", Only(&["postgres"]), "Sets the display format for interval values."),
     setting("is_superuser", "on", Fixed, "Shows whether the current user is a superuser."),
     setting("jit", "off", Bool, "Accepted for compatibility."),
     setting("lc_messages", "C", Text, "Accepted for compatibility."),
-    setting("lock_timeout", "0", Number, "Sets the maximum allowed duration of any wait for a lock."),
+    setting("lock_timeout", "0", Time, "Sets the maximum allowed duration of any wait for a lock."),
     setting("max_identifier_length", "63", Fixed, "Shows the maximum identifier length."),
     setting("max_index_keys", "32", Fixed, "Shows the maximum number of index keys."),
     setting("read_durable", "off", Bool, "Makes queries read checkpoints only."),
@@ -109,7 +121,7 @@ const SETTINGS: &[SettingSpec] = &[
     setting(
         "search_path",
         "\"$user\", public",
-        Text,
+        SearchPath,
         "Sets the schema search order for names that are not schema-qualified.",
     ),
     setting("server_encoding", "UTF8", Fixed, "Shows the server character set encoding."),
@@ -122,7 +134,7 @@ const SETTINGS: &[SettingSpec] = &[
         OneOf(&["on"]),
         "Causes '...' strings to treat backslashes literally.",
     ),
-    setting("statement_timeout", "0", Number, "Sets the maximum allowed duration of any statement."),
+    setting("statement_timeout", "0", Time, "Sets the maximum allowed duration of any statement."),
     setting("synchronous_commit", "on", Text, "Accepted for compatibility."),
     planning("TimeZone", "UTC", TimeZone, "Sets the time zone for displaying and interpreting time stamps."),
     setting(
@@ -158,6 +170,12 @@ impl Settings {
 
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name) == Some("on")
+    }
+
+    /// The time a setting allows; `None`: no limit.
+    pub(crate) fn time_limit(&self, name: &str) -> Option<Duration> {
+        let limit = milliseconds(self.get(name)?).filter(|limit| *limit > 0)?;
+        Some(Duration::from_millis(limit))
     }
 
     /// `SET`; several values are a list.
@@ -236,6 +254,24 @@ fn find(name: &str) -> Option<&'static SettingSpec> {
     SETTINGS.iter().find(|spec| spec.name.eq_ignore_ascii_case(name))
 }
 
+/// `500`, `500ms`, `2 s`; a negative time is refused.
+fn milliseconds(value: &str) -> Option<u64> {
+    let value = value.trim();
+    let digits = value.find(|char: char| !char.is_ascii_digit()).unwrap_or(value.len());
+    let number: u64 = value[..digits].parse().ok()?;
+    let factor = match value[digits..].trim_start() {
+        "" | "ms" => 1,
+        "us" => return Some(number.div_ceil(1_000)),
+        "s" => 1_000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    // PostgreSQL's own limit, about 24 days.
+    number.checked_mul(factor).filter(|limit| i32::try_from(*limit).is_ok())
+}
+
 impl SettingSpec {
     /// The value as it is shown, or why it cannot be.
     fn canonical(&self, value: &str) -> Result<String, SqlError> {
@@ -254,6 +290,17 @@ impl SettingSpec {
                 let digits = value.trim_start_matches('-').chars().take_while(char::is_ascii_digit).count();
                 if digits == 0 { Err(invalid().into()) } else { Ok(value.to_owned()) }
             }
+            Time => match milliseconds(value) {
+                Some(_) => Ok(value.to_owned()),
+                None => Err(invalid().hint(
+                    "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
+                )),
+            },
+            Only(spellings) => {
+                let is_known = spellings.iter().any(|spelling| spelling.eq_ignore_ascii_case(value));
+                let hint = || invalid().hint(format!("Highwater has only {}.", spellings[0]));
+                if is_known { Ok(spellings[0].to_owned()) } else { Err(hint()) }
+            }
             OneOf(choices) => {
                 let choice = choices.iter().find(|choice| choice.eq_ignore_ascii_case(value));
                 let hint = || invalid().hint(format!("Available values: {}.", choices.join(", ")));
@@ -263,6 +310,17 @@ impl SettingSpec {
                 let known = if value.eq_ignore_ascii_case("utc") { "UTC" } else { value };
                 Tz::from_str(known).map(|_| known.to_owned()).map_err(|_| invalid().into())
             }
+            SearchPath => match value
+                .split(',')
+                .map(|name| name.trim().trim_matches('"'))
+                .find(|name| !["", "$user", "public", "pg_catalog"].contains(name))
+            {
+                None => Ok(value.to_owned()),
+                Some(schema) => {
+                    let feature = format!("schema \"{schema}\" in search_path");
+                    Err(SqlErrorKind::unsupported(feature).hint("Write the schema before the name."))
+                }
+            },
             Fixed => Err(SqlErrorKind::FixedSetting { name: self.name.to_owned() }.into()),
         }
     }
@@ -278,8 +336,25 @@ mod tests {
         settings.set("timezone", &["Europe/Berlin".to_owned()]).unwrap();
         assert_eq!(settings.get("TIMEZONE"), Some("Europe/Berlin"));
         assert_eq!(settings.set("timezone", &["Mars/Crater".to_owned()]).unwrap_err().sqlstate(), "22023");
+        assert_eq!(
+            settings.set("search_path", &["s".to_owned(), "public".to_owned()]).unwrap_err().sqlstate(),
+            "0A000"
+        );
+        settings.set("search_path", &["public".to_owned()]).unwrap();
         assert_eq!(settings.set("nope", &["1".to_owned()]).unwrap_err().sqlstate(), "42704");
         assert_eq!(settings.set("server_version", &["1".to_owned()]).unwrap_err().sqlstate(), "55P02");
+        assert_eq!(
+            settings.set("DateStyle", &["SQL".to_owned(), "DMY".to_owned()]).unwrap_err().sqlstate(),
+            "22023"
+        );
+        settings.set("DateStyle", &["iso".to_owned(), "mdy".to_owned()]).unwrap();
+        assert_eq!(
+            settings.set("statement_timeout", &["1 fortnight".to_owned()]).unwrap_err().sqlstate(),
+            "22023"
+        );
+        settings.set("statement_timeout", &["2s".to_owned()]).unwrap();
+        assert_eq!(settings.time_limit("statement_timeout"), Some(Duration::from_secs(2)));
+        assert_eq!(settings.time_limit("lock_timeout"), None);
         settings.reset("TimeZone").unwrap();
         assert_eq!(settings.get("timezone"), Some("UTC"));
         assert_eq!(settings.get("session_authorization"), Some("me"));

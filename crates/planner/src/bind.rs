@@ -33,6 +33,7 @@ use crate::error::user_error;
 use crate::names;
 use crate::session::{PlanSession, definition, refuse_reading};
 use crate::storage_type::storage_type;
+use crate::{text_length, wrong};
 
 /// A relation whose job is followed.
 pub(crate) struct RelationSource {
@@ -120,7 +121,9 @@ impl<'a> Binder<'a> {
         query: &ast::Query,
         parameters: &[Option<DataType>],
     ) -> Result<(LogicalPlan, Vec<String>)> {
-        let unique = names::with_unique_items(query);
+        wrong::refuse(query).map_err(user_error)?;
+        let mut unique = names::with_unique_items(query);
+        text_length::cut(&mut unique);
         let options = ParserOptions::from(&self.options().sql_parser);
         let planner = SqlToRel::new_with_options(self, options);
         let parameters = parameters.iter().enumerate().map(|(index, data_type)| {

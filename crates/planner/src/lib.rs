@@ -27,7 +27,9 @@ mod relation;
 mod session;
 mod state;
 mod storage_type;
+mod text_length;
 mod window;
+mod wrong;
 
 pub use api::{BatchTables, PlanContext, PlannedRelation, QueryPlan};
 pub use columns::relation_schema;

@@ -5,8 +5,10 @@
 //! comes from `sql::output_names`, which reads the query as it was written.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
+use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, visit_expressions_mut};
 
 /// The query with an alias for every select item that would repeat the name of another.
 pub(crate) fn with_unique_items(query: &Query) -> Query {
@@ -55,8 +57,26 @@ fn item_name(expr: &Expr) -> String {
         Expr::Identifier(ident) => ident.value.clone(),
         Expr::CompoundIdentifier(parts) => parts.last().map(|part| part.value.clone()).unwrap_or_default(),
         Expr::Nested(inner) => item_name(inner),
-        // Whatever it selects.
-        Expr::Subquery(_) => "(<subquery>)".to_owned(),
-        other => other.to_string(),
+        other => {
+            let mut bare = other.clone();
+            let ControlFlow::Continue(()) = visit_expressions_mut(&mut bare, |expr| {
+                without_type(expr);
+                ControlFlow::<Infallible>::Continue(())
+            });
+            bare.to_string()
+        }
+    }
+}
+
+/// DataFusion's names leave out casts, and what a sub-query selects.
+fn without_type(expr: &mut Expr) {
+    loop {
+        *expr = match &*expr {
+            Expr::Cast { expr: inner, .. } => (**inner).clone(),
+            Expr::TypedString(typed) => Expr::Value(typed.value.clone()),
+            Expr::Subquery(_) => Expr::Identifier(Ident::new("(<subquery>)")),
+            Expr::Exists { .. } => Expr::Identifier(Ident::new("EXISTS (<subquery>)")),
+            _ => return,
+        };
     }
 }

@@ -8,8 +8,10 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
@@ -17,7 +19,7 @@ use datafusion::optimizer::optimize_unions::OptimizeUnions;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
-use datafusion::optimizer::{Optimizer, OptimizerContext};
+use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerContext, OptimizerRule};
 
 /// Optimizes an analyzed plan of a view.
 pub(crate) fn optimize(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
@@ -26,7 +28,7 @@ pub(crate) fn optimize(plan: LogicalPlan, state: &SessionState) -> Result<Logica
         Arc::new(SimplifyExpressions::new()),
         Arc::new(ReplaceDistinctWithAggregate::new()),
         Arc::new(EliminateDuplicatedExpr::new()),
-        Arc::new(PushDownFilter::new()),
+        Arc::new(PushDownFilters(PushDownFilter::new())),
         Arc::new(CommonSubexprEliminate::new()),
         Arc::new(OptimizeProjections::new()),
     ]);
@@ -35,4 +37,31 @@ pub(crate) fn optimize(plan: LogicalPlan, state: &SessionState) -> Result<Logica
     let context = OptimizerContext::new_with_config_options(Arc::clone(state.config_options()))
         .without_query_execution_start_time();
     optimizer.optimize(plan, &context, |_, _| {})
+}
+
+/// DataFusion's rule, but for a condition without columns over an aggregate without groups: below
+/// it, a condition that is false would leave the one row of the aggregate standing. (In batch such
+/// a condition has been folded away before.)
+#[derive(Debug)]
+struct PushDownFilters(PushDownFilter);
+
+impl OptimizerRule for PushDownFilters {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if stays_above(&plan) { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
+    }
+}
+
+fn stays_above(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = plan else { return false };
+    let LogicalPlan::Aggregate(aggregate) = filter.input.as_ref() else { return false };
+    aggregate.group_expr.is_empty()
+        && split_conjunction(&filter.predicate).iter().any(|condition| condition.column_refs().is_empty())
 }

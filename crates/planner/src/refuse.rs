@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::{self, Expr, LogicalPlan, Volatility};
 use sql::{SqlError, SqlErrorKind};
 use sqlparser::ast::{
     self, Distinct, GroupByExpr, LimitClause, ObjectName, Query, Select, SetExpr, SetOperator, Spanned,
@@ -74,10 +74,15 @@ impl Construct {
 }
 
 /// Refuses what cannot be in any expression of a view: subqueries, and functions that are not
-/// immutable (a row must be retracted with the values it was inserted with).
+/// immutable (a row must be retracted with the values it was inserted with). And DISTINCT ON, which
+/// the optimizer would turn into an aggregate that we do not have.
 pub(crate) fn check_expressions(plan: &LogicalPlan) -> Result<Option<Construct>> {
     let mut found = None;
     plan.apply(|node| {
+        if let LogicalPlan::Distinct(logical_expr::Distinct::On(_)) = node {
+            found = Some(Construct::DistinctOn);
+            return Ok(TreeNodeRecursion::Stop);
+        }
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 found = refused(expr);

@@ -127,7 +127,10 @@ pub enum RuntimeError {
     /// SQLSTATE 57P01.
     #[error("the database is shutting down")]
     ShuttingDown,
-    /// SQLSTATE XX000 (58030 for I/O).
+    /// What a connector said of files or the like, SQLSTATE 58030.
+    #[error("{0}")]
+    Connector(String),
+    /// SQLSTATE XX000.
     #[error("{0}")]
     Internal(String),
 }

@@ -15,7 +15,7 @@ use state::{Epoch, TableId};
 use crate::coordinator::Coordinator;
 use crate::events::Reply;
 use crate::exchange::{Attachment, Mutation};
-use crate::jobs::{Builder, Built, RunningJob, Upstream, internal};
+use crate::jobs::{Builder, Built, RunningJob, Upstream, of_source};
 use crate::meta::{self, MetaWrite};
 use crate::source::SourcePump;
 use crate::waiters::Waiter;
@@ -135,7 +135,7 @@ impl Coordinator {
                 let new = built.jobs.iter().find(|job| job.definition.id == upstream);
                 let job = new.or_else(|| self.jobs.get(&upstream));
                 if let Some(pump) = job.and_then(|job| job.pump.as_ref()) {
-                    pump.pin().map_err(internal)?;
+                    pump.pin().map_err(of_source)?;
                 }
             }
         }

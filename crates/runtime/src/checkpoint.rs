@@ -55,6 +55,9 @@ impl Coordinator {
         self.checkpoints.committing = None;
         self.checkpoints.committing_bytes = 0;
         self.checkpoints.durable = epoch;
+        for pump in self.all_pumps() {
+            pump.on_durable(epoch);
+        }
         for mailbox in &self.mailboxes {
             mailbox.order(Order::Durable(epoch));
         }

@@ -31,7 +31,7 @@ use crate::meta::MetaWrite;
 use crate::pacing::{Demand, Pacing};
 use crate::polling::Polling;
 use crate::rebuild::Wiping;
-use crate::side::SideKind;
+use crate::side::{SideKind, SideRows};
 use crate::source::SplitCut;
 use crate::status::Shared;
 use crate::waiters::Waiter;
@@ -343,12 +343,22 @@ impl Coordinator {
         job.note(&report);
         flight.parts.push(JobPart { job: report.job, runs: report.runs, changes: report.changes });
         for side in report.side {
-            let rows = side.rows.num_rows() as u64;
-            match side.kind {
-                SideKind::Late => job.late_rows += rows,
-                SideKind::Errors => job.error_rows += rows,
-            }
-            job.side.push(side);
+            self.on_side_rows(report.job, side);
+        }
+    }
+
+    fn on_side_rows(&mut self, reporter: JobId, side: SideRows) {
+        let owner = side.source.unwrap_or(reporter);
+        let Some(job) = self.jobs.get_mut(&owner).filter(|job| job.is_live()) else { return };
+        let rows = side.rows.num_rows() as u64;
+        match side.kind {
+            SideKind::Late => job.late_rows += rows,
+            // What a backfill reads was counted when it was read first.
+            SideKind::Errors if owner != reporter => {}
+            SideKind::Errors => job.error_rows += rows,
+        }
+        if let Err(error) = job.side.push(side) {
+            self.on_failed(owner, error.to_string());
         }
     }
 

@@ -11,7 +11,9 @@
 
 use std::sync::Arc;
 
-use dataflow::{BuildContext, Exchange, JobGraph, JobId, JobVertex, Start, VertexInput, Watermark};
+use dataflow::{
+    BuildContext, DataflowError, Exchange, JobGraph, JobId, JobVertex, Start, VertexInput, Watermark,
+};
 use state::{Epoch, KeyGroupRange, StateBackend, TableId, ViewStore};
 
 use crate::chain::{ChainEnv, TaskState};
@@ -429,7 +431,7 @@ impl Builder<'_> {
         if !goes_on {
             return Ok(Entry::Attached);
         }
-        pump.set_demand(true, columns, needs_origin).map_err(internal)?;
+        pump.set_demand(true, columns, needs_origin).map_err(of_source)?;
         Ok(Entry::Backfill(Arc::new(pump)))
     }
 
@@ -508,6 +510,15 @@ fn is_stored(input: &VertexInput) -> bool {
 
 fn is_exchange(input: &VertexInput) -> bool {
     matches!(input, VertexInput::Exchange { .. })
+}
+
+/// An error of a source: the world's fault or ours.
+pub(crate) fn of_source(error: DataflowError) -> RuntimeError {
+    if matches!(error, DataflowError::Connector { .. }) {
+        RuntimeError::Connector(error.to_string())
+    } else {
+        internal(error)
+    }
 }
 
 pub(crate) fn internal(error: impl std::fmt::Display) -> RuntimeError {

@@ -57,6 +57,11 @@ impl Coordinator {
             self.polling.next_discovery = is_wanted.then(|| now + DISCOVERY_INTERVAL);
         }
         self.watch_idleness(now);
+        // How a split entered is logged by a checkpoint, unless that is on its way.
+        let is_logging = self.flight.as_ref().is_some_and(|flight| flight.is_checkpoint);
+        if !is_logging && self.all_pumps().any(SourcePump::has_entering) {
+            self.checkpoints.is_forced = true;
+        }
     }
 
     /// Every reader of every live job.

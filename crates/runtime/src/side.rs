@@ -2,6 +2,9 @@
 //!
 //! Tasks turn rows into JSON text (in parallel); the coordinator collects the epoch's side rows of
 //! all tasks of a job in one [`SideWriter`], because two tasks may touch the same entry.
+//!
+//! What a reader of a source refuses belongs to the source, whoever reads: the shared reader and
+//! every backfill report the same records, which are kept once.
 
 use std::sync::Arc;
 
@@ -12,7 +15,8 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::json::WriterBuilder;
 use arrow::json::writer::LineDelimited;
 use dataflow::{
-    ChangeBatch, DecodeError, JobGraph, LateRows, OperatorId, Result, RowError, SideOutput, SideTables,
+    ChangeBatch, DecodeError, JobGraph, JobId, LateRows, OperatorId, Result, RowError, SideOutput,
+    SideTables, VertexInput,
 };
 use state::{Published, Run, TableId, ViewWriter};
 
@@ -27,6 +31,8 @@ pub(crate) enum SideKind {
 #[derive(Debug)]
 pub(crate) struct SideRows {
     pub(crate) kind: SideKind,
+    /// The source whose reader they come from; `None`: the job that reports them.
+    pub(crate) source: Option<JobId>,
     pub(crate) rows: RecordBatch,
     pub(crate) diffs: Option<Int64Array>,
 }
@@ -43,7 +49,7 @@ impl SideRows {
     }
 
     /// The side rows of records that did not decode.
-    pub(crate) fn of_decode_errors(split: i64, errors: &[DecodeError]) -> Result<Self> {
+    pub(crate) fn of_decode_errors(source: JobId, split: i64, errors: &[DecodeError]) -> Result<Self> {
         let count = errors.len();
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from_value(0, count)),
@@ -56,7 +62,12 @@ impl SideRows {
             )),
         ];
         let rows = RecordBatch::try_new(errors_columns(), columns)?;
-        Ok(Self { kind: SideKind::Errors, rows, diffs: None })
+        Ok(Self { kind: SideKind::Errors, source: Some(source), rows, diffs: None })
+    }
+
+    /// The side rows of records whose event time cannot be used.
+    pub(crate) fn of_refused_rows(source: JobId, rows: &ChangeBatch, errors: &[RowError]) -> Result<Self> {
+        Ok(Self { source: Some(source), ..error_rows(OperatorId(0), rows, errors)? })
     }
 }
 
@@ -82,7 +93,7 @@ fn late_rows(operator: OperatorId, late: &LateRows) -> Result<SideRows> {
         Arc::new(json_text(&late.rows)?),
     ];
     let rows = RecordBatch::try_new(Arc::clone(&SideTables::late_schema().columns), columns)?;
-    Ok(SideRows { kind: SideKind::Late, rows, diffs: None })
+    Ok(SideRows { kind: SideKind::Late, source: None, rows, diffs: None })
 }
 
 fn error_rows(operator: OperatorId, rows: &ChangeBatch, errors: &[RowError]) -> Result<SideRows> {
@@ -101,7 +112,14 @@ fn error_rows(operator: OperatorId, rows: &ChangeBatch, errors: &[RowError]) -> 
     ];
     let diffs = rows.diffs.clone();
     let rows = RecordBatch::try_new(errors_columns(), columns)?;
-    Ok(SideRows { kind: SideKind::Errors, rows, diffs })
+    Ok(SideRows { kind: SideKind::Errors, source: None, rows, diffs })
+}
+
+/// Rows of `$errors` with their multiplicity, 1.
+fn counted_once(rows: &RecordBatch) -> Result<RecordBatch> {
+    let mut columns = rows.columns().to_vec();
+    columns.push(Arc::new(Int64Array::from_value(1, rows.num_rows())));
+    Ok(RecordBatch::try_new(Arc::clone(&SideTables::errors_schema().columns), columns)?)
 }
 
 /// Each row as one line of JSON.
@@ -123,6 +141,7 @@ fn json_text(rows: &RecordBatch) -> Result<StringViewArray> {
 pub(crate) struct SideWriter {
     late: Option<(TableId, ViewWriter)>,
     errors: (TableId, ViewWriter),
+    is_source: bool,
     is_empty: bool,
 }
 
@@ -130,21 +149,26 @@ impl SideWriter {
     pub(crate) fn new(graph: &JobGraph) -> Self {
         let tables = graph.side_tables;
         let late = |table| (table, ViewWriter::new(table, SideTables::late_schema(), false));
-        Self {
-            late: tables.late.map(late),
-            errors: (tables.errors, ViewWriter::new(tables.errors, SideTables::errors_schema(), true)),
-            is_empty: true,
-        }
+        let mut inputs = graph.vertices.iter().flat_map(|vertex| &vertex.inputs);
+        let is_source = inputs.any(|input| matches!(input, VertexInput::Source(_)));
+        let errors = if is_source {
+            ViewWriter::idempotent(tables.errors, SideTables::errors_schema())
+        } else {
+            ViewWriter::new(tables.errors, SideTables::errors_schema(), true)
+        };
+        Self { late: tables.late.map(late), errors: (tables.errors, errors), is_source, is_empty: true }
     }
 
-    pub(crate) fn push(&mut self, side: SideRows) {
+    pub(crate) fn push(&mut self, side: SideRows) -> Result<()> {
         self.is_empty = false;
         match (side.kind, &mut self.late) {
             (SideKind::Late, Some((_, late))) => late.push(side.rows, side.diffs),
             // A job without windows has no late rows.
             (SideKind::Late, None) => {}
+            (SideKind::Errors, _) if self.is_source => self.errors.1.push(counted_once(&side.rows)?, None),
             (SideKind::Errors, _) => self.errors.1.push(side.rows, side.diffs),
         }
+        Ok(())
     }
 
     /// What the epoch changed in the side tables.

@@ -2,12 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, Flags};
 use crate::{run, serve};
+
+/// How long work that does not give way may hold up the end of the process.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A streaming SQL database that speaks the PostgreSQL protocol.
 #[derive(Debug, Parser)]
@@ -52,13 +56,18 @@ fn execute(command: Command) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
-    match command {
-        Command::Serve { flags } => runtime.block_on(serve::serve(Config::load(&flags)?)),
+    let outcome = match command {
+        Command::Serve { flags } => {
+            Config::load(&flags).and_then(|config| runtime.block_on(serve::serve(config)))
+        }
         Command::Run { script, flags } => {
             let is_data_given = flags.data.is_some();
-            runtime.block_on(run::run(&script, Config::load(&flags)?, is_data_given))
+            Config::load(&flags).and_then(|config| runtime.block_on(run::run(&script, config, is_data_given)))
         }
-    }
+    };
+    // Everything is durable by now; what a client still waits for may end with the process.
+    runtime.shutdown_timeout(GRACE);
+    outcome
 }
 
 #[allow(clippy::print_stderr, reason = "the last word of a failed command")]

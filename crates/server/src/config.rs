@@ -4,15 +4,18 @@
 //! |---|---|---|
 //! | `--listen` | `HIGHWATER_LISTEN` | `listen` |
 //! | `--allow-path` | `HIGHWATER_ALLOW_PATH` (`:` between folders) | `allow_path` (a list) |
-//! | … | `HIGHWATER_` + upper case | the flag with `_` for `-` |
+//! | … | `HIGHWATER_` + upper case, `_` for `-` | the flag with `_` for `-` |
+//!
+//! The file is `highwater.toml` in the working folder, or what `HIGHWATER_CONFIG` names. `HIGHWATER_LOG` filters the
+//! messages on stderr (`warn`, `debug`, `info,runtime=debug`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Where state is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -69,15 +72,54 @@ pub struct Flags {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Layers {
+    #[serde(deserialize_with = "path")]
     data: PathBuf,
+    #[serde(deserialize_with = "text")]
     listen: String,
     allow_path: Vec<PathBuf>,
+    #[serde(deserialize_with = "optional_text")]
     memory: Option<String>,
     parallelism: Option<usize>,
+    #[serde(deserialize_with = "text")]
     epoch_min: String,
+    #[serde(deserialize_with = "text")]
     epoch_max: String,
+    #[serde(deserialize_with = "text")]
     checkpoint_interval: String,
     state_backend: StateBackendKind,
+}
+
+/// A value as it was written: the environment and TOML make numbers of `1073741824`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Scalar {
+    Text(String),
+    Switch(bool),
+    Whole(i64),
+    Fraction(f64),
+}
+
+impl Scalar {
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Switch(switch) => switch.to_string(),
+            Self::Whole(number) => number.to_string(),
+            Self::Fraction(number) => number.to_string(),
+        }
+    }
+}
+
+fn text<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
+    Scalar::deserialize(value).map(Scalar::into_text)
+}
+
+fn optional_text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<Scalar>::deserialize(value)?.map(Scalar::into_text))
+}
+
+fn path<'de, D: Deserializer<'de>>(value: D) -> Result<PathBuf, D::Error> {
+    text(value).map(PathBuf::from)
 }
 
 impl Default for Layers {
@@ -114,11 +156,17 @@ pub struct Config {
 impl Config {
     /// Puts the layers together and checks every value; the message names the one at fault.
     pub fn load(flags: &Flags) -> Result<Self, String> {
-        let file = std::env::var_os("HIGHWATER_CONFIG")
-            .map_or_else(|| PathBuf::from("highwater.toml"), PathBuf::from);
-        let environment = Env::prefixed("HIGHWATER_").ignore(&["config", "allow_path"]);
-        let mut figment =
-            Figment::from(Serialized::defaults(Layers::default())).merge(Toml::file(file)).merge(environment);
+        let file = match std::env::var_os("HIGHWATER_CONFIG") {
+            Some(file) if Path::new(&file).exists() => PathBuf::from(file),
+            Some(file) => return Err(format!("HIGHWATER_CONFIG: there is no file {}", file.display())),
+            None => PathBuf::from("highwater.toml"),
+        };
+        let environment = Env::prefixed("HIGHWATER_").ignore(&["config", "allow_path", "log"]);
+        let mut figment = Figment::from(Serialized::defaults(Layers::default()));
+        if file.exists() {
+            figment = figment.merge(Toml::file_exact(file));
+        }
+        figment = figment.merge(environment);
         if let Some(folders) = std::env::var_os("HIGHWATER_ALLOW_PATH") {
             let folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
             figment = figment.merge(("allow_path", folders));
@@ -130,10 +178,25 @@ impl Config {
         Self::check(layers)
     }
 
+    /// Whoever asks for memory over a folder with a database would find nothing of it.
+    pub(crate) fn check_folder(&self) -> Result<(), String> {
+        if self.state_backend == StateBackendKind::Rocksdb || !self.data.join("FORMAT").exists() {
+            return Ok(());
+        }
+        Err(format!(
+            "the data folder {} holds a database, which --state-backend memory would not open; start it \
+             with --state-backend rocksdb, or give another --data",
+            self.data.display()
+        ))
+    }
+
     fn check(layers: Layers) -> Result<Self, String> {
         let mut allow_path = layers.allow_path;
         if allow_path.is_empty() {
             allow_path.push(std::env::current_dir().map_err(|error| format!("working folder: {error}"))?);
+        }
+        if let Some(folder) = allow_path.iter().find(|folder| !folder.is_dir()) {
+            return Err(format!("allow-path: {} is not a folder", folder.display()));
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let parallelism = layers.parallelism.unwrap_or(cores);
@@ -157,6 +220,12 @@ impl Config {
         if epoch_max < epoch_min {
             return Err("epoch-max is shorter than epoch-min".to_owned());
         }
+        let checkpoint_interval = time("checkpoint-interval", &layers.checkpoint_interval)?;
+        for (name, time) in [("epoch-min", epoch_min), ("checkpoint-interval", checkpoint_interval)] {
+            if time.is_zero() {
+                return Err(format!("{name} must be longer than nothing"));
+            }
+        }
         Ok(Self {
             data: layers.data,
             listen: layers.listen,
@@ -165,7 +234,7 @@ impl Config {
             parallelism,
             epoch_min,
             epoch_max,
-            checkpoint_interval: time("checkpoint-interval", &layers.checkpoint_interval)?,
+            checkpoint_interval,
             state_backend: layers.state_backend,
         })
     }

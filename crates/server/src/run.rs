@@ -18,7 +18,9 @@ use crate::serve::open;
 pub(crate) async fn run(script: &Path, mut config: Config, is_data_given: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(script)
         .map_err(|error| format!("cannot read {}: {error}", script.display()))?;
-    if !is_data_given {
+    if is_data_given {
+        config.check_folder()?;
+    } else {
         config.state_backend = StateBackendKind::Memory;
     }
     let engine = open(&config, connectors::registry()).await?;

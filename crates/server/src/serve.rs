@@ -11,10 +11,12 @@ use tokio::sync::{Semaphore, watch};
 use tracing::{debug, info, warn};
 
 use crate::config::Config;
-use crate::pg::{Cancellations, serve_connection};
+use crate::pg::{Cancellations, refuse_connection, serve_connection};
 
-/// Clients at the same time; one more is told to come back (SQLSTATE 53300) by a closed socket.
+/// Clients at the same time; one more is told so (SQLSTATE 53300).
 const CONNECTIONS_MAX: usize = 1_000;
+/// Clients that are being told so at the same time; the rest only see a closed socket.
+const REFUSALS_MAX: usize = 100;
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +68,7 @@ impl Server {
 async fn accept(listener: TcpListener, engine: Engine, mut stopped: watch::Receiver<bool>) {
     let cancellations = Arc::new(Cancellations::default());
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -82,33 +85,37 @@ async fn accept(listener: TcpListener, engine: Engine, mut stopped: watch::Recei
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             warn!(limit = CONNECTIONS_MAX, "too many clients");
+            if let Ok(refusal) = Arc::clone(&refusals).try_acquire_owned() {
+                tokio::task::spawn(async move {
+                    let _refusal = refusal;
+                    let _ = refuse_connection(stream).await;
+                });
+            }
             continue;
         };
         let engine = engine.clone();
         let cancellations = Arc::clone(&cancellations);
-        let mut stopped = stopped.clone();
+        let stopped = stopped.clone();
         tokio::task::spawn(async move {
             let _place = place;
-            tokio::select! {
-                served = serve_connection(stream, engine, cancellations) => {
-                    if let Err(error) = served {
-                        debug!(%error, "connection lost");
-                    }
-                }
-                _ = stopped.changed() => {}
+            if let Err(error) = serve_connection(stream, engine, cancellations, stopped).await {
+                debug!(%error, "connection lost");
             }
         });
     }
 }
 
-/// Serves until SIGINT or SIGTERM, then takes a last checkpoint.
+/// Serves until SIGINT or SIGTERM, then takes a last checkpoint. Further signals change nothing.
 pub(crate) async fn serve(config: Config) -> Result<(), String> {
+    config.check_folder()?;
+    // First of all: a signal that comes while the database is opened ends it in order as well.
+    let listen = |kind| signal(kind).map_err(|error| format!("signals: {error}"));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let engine = open(&config, connectors::registry()).await?;
     let server = Server::start(engine.clone(), &config.listen).await.map_err(|error| error.to_string())?;
     announce(&server, &config);
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| format!("signals: {error}"))?;
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
+        _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }
     info!("shutting down");

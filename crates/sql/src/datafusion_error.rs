@@ -87,7 +87,12 @@ fn from_other(error: &(dyn Error + 'static)) -> SqlError {
         }
         cause = error.source();
     }
-    with_code(&error.to_string()).unwrap_or_else(|| SqlErrorKind::internal(error.to_string()).into())
+    let text = error.to_string();
+    if text.starts_with("regex parse error") {
+        let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        return evaluation("2201B", format!("invalid regular expression: {reason}"));
+    }
+    with_code(&text).unwrap_or_else(|| SqlErrorKind::internal(text).into())
 }
 
 /// The convention of [`EvaluationError`].
@@ -135,8 +140,16 @@ fn from_plan(message: &str) -> SqlError {
     if let Some(error) = with_code(message) {
         return error;
     }
-    let known =
-        [undefined_table, undefined_function, undefined_operator, grouping, set_operation, parameter, cast];
+    let known = [
+        undefined_table,
+        undefined_function,
+        undefined_operator,
+        grouping,
+        set_operation,
+        parameter,
+        cast,
+        shape,
+    ];
     for read in known {
         if let Some(error) = read(message) {
             return error;
@@ -295,7 +308,60 @@ fn cast(message: &str) -> Option<SqlError> {
     Some(SqlErrorKind::CannotCoerce { from: sql_type(from), to: sql_type(to) }.into())
 }
 
+/// What is wrong with the shape of a query.
+fn shape(message: &str) -> Option<SqlError> {
+    let quoted = |at: usize| message.split(['\'', '"']).nth(at).unwrap_or_default().to_owned();
+    let number = || -> String {
+        let digits = message.chars().skip_while(|char| !char.is_ascii_digit());
+        digits.take_while(char::is_ascii_digit).collect()
+    };
+    let is = |words: &str| message.to_lowercase().contains(words);
+    let kind = if is("cannot create filter with non-boolean predicate") {
+        let found = message.rsplit(' ').next().map(sql_type).unwrap_or_default();
+        let message = format!("argument of WHERE must be type boolean, not type {found}");
+        SqlErrorKind::DatatypeMismatch { message }
+    } else if is("'not' requires a boolean") {
+        SqlErrorKind::DatatypeMismatch { message: "argument of NOT must be type boolean".to_owned() }
+    } else if is("expected limit to be an integer") {
+        SqlErrorKind::DatatypeMismatch { message: "argument of LIMIT must be type bigint".to_owned() }
+    } else if is("aggregate function calls cannot be nested") {
+        SqlErrorKind::GroupingMessage { message: "aggregate function calls cannot be nested".to_owned() }
+    } else if is("aggregate functions are not allowed in the where clause") {
+        SqlErrorKind::GroupingMessage { message: "aggregate functions are not allowed in WHERE".to_owned() }
+    } else if is("order by column out of bounds") {
+        let message = format!("ORDER BY position {} is not in select list", number());
+        SqlErrorKind::InvalidColumnReference { message }
+    } else if is("cannot find column with position") {
+        let message = format!("GROUP BY position {} is not in select list", number());
+        SqlErrorKind::InvalidColumnReference { message }
+    } else if is("limit must be >=") {
+        SqlErrorKind::Evaluation { sqlstate: "2201W", message: "LIMIT must not be negative".to_owned() }
+    } else if is("offset must be >=") {
+        SqlErrorKind::Evaluation { sqlstate: "2201X", message: "OFFSET must not be negative".to_owned() }
+    } else if is("with query name") {
+        let message = format!("WITH query name \"{}\" specified more than once", quoted(1));
+        SqlErrorKind::Evaluation { sqlstate: "42712", message }
+    } else if is("no built-in encoding named") {
+        SqlErrorKind::InvalidArgument { message: format!("unrecognized encoding: \"{}\"", quoted(1)) }
+    } else {
+        return None;
+    };
+    Some(kind.into())
+}
+
 fn unsupported(message: &str) -> SqlError {
+    if let Some(error) = cast(message) {
+        return error;
+    }
+    if let Some((_, expression)) = message.split_once("does not support logical expression ") {
+        if expression.starts_with("WindowFunction") {
+            let message = "window functions are not allowed here".to_owned();
+            return SqlErrorKind::Windowing { message }.into();
+        }
+        if ["InSubquery", "SetComparison", "Exists"].iter().any(|name| expression.starts_with(name)) {
+            return SqlErrorKind::unsupported("IN, ANY, ALL or EXISTS (SELECT …) outside of WHERE").into();
+        }
+    }
     let text = clause(message);
     let feature =
         ["unsupported ", "unsupported: "].iter().find_map(|words| text.strip_prefix(words)).unwrap_or(&text);
@@ -326,6 +392,35 @@ fn from_execution(message: &str) -> SqlError {
         return evaluation("22023", "field position must not be zero");
     }
     let lower = message.to_lowercase();
+    let quoted = || message.split(['\'', '"']).nth(1).unwrap_or_default();
+    if lower.contains("date_trunc granularity") {
+        return evaluation("22023", format!("unit \"{}\" not recognized", quoted()));
+    }
+    if lower.contains("invalid timezone") {
+        return evaluation("22023", format!("time zone \"{}\" not recognized", quoted()));
+    }
+    if lower.contains("failed to decode value") {
+        return evaluation("22023", clause(message));
+    }
+    if lower.starts_with("value of ") && lower.contains("is out of range") {
+        let type_name = if lower.ends_with("int16") {
+            "smallint"
+        } else if lower.ends_with("int64") {
+            "bigint"
+        } else {
+            "integer"
+        };
+        return evaluation("22003", format!("{type_name} out of range"));
+    }
+    if lower.contains("overflow on abs") {
+        return evaluation("22003", "integer out of range");
+    }
+    if lower.contains("square root of a negative number") {
+        return evaluation("2201F", "cannot take square root of a negative number");
+    }
+    if lower.contains("zero raised to a negative power") {
+        return evaluation("2201F", "zero raised to a negative power is undefined");
+    }
     if lower.contains("scalar subquery") && lower.contains("more than one row") {
         return SqlErrorKind::CardinalityViolation.into();
     }
@@ -393,10 +488,7 @@ fn bad_value(message: &str) -> Option<SqlErrorKind> {
         if reason.contains("out of range") || reason.contains("overflow") {
             return Some(SqlErrorKind::DatetimeOverflow { value: value.to_owned() });
         }
-        return Some(SqlErrorKind::InvalidDatetime {
-            type_name: "timestamp".to_owned(),
-            value: value.to_owned(),
-        });
+        return Some(bad_datetime(value.to_owned(), "timestamp".to_owned()));
     }
     // "Invalid input syntax for type interval: \"x\""
     if let Some((_, value)) = message.split_once("Invalid input syntax for type interval: \"") {
@@ -431,9 +523,22 @@ fn bad_text(value: &str, target: &str) -> SqlErrorKind {
     match type_name.as_str() {
         "smallint" | "integer" | "bigint" if is_number => SqlErrorKind::ValueOutOfRange { value, type_name },
         "date" | "time" | "timestamp" | "timestamp with time zone" | "interval" => {
-            SqlErrorKind::InvalidDatetime { type_name, value }
+            bad_datetime(value, type_name)
         }
         _ => SqlErrorKind::InvalidText { type_name, value },
+    }
+}
+
+/// Fields in the right places with wrong numbers are out of range, anything else is no date or time.
+fn bad_datetime(value: String, type_name: String) -> SqlErrorKind {
+    let is_punctuation = |char: char| "-:. T+Z".contains(char);
+    let has_fields = value.starts_with(|first: char| first.is_ascii_digit())
+        && value.contains(['-', ':'])
+        && value.chars().all(|char| char.is_ascii_digit() || is_punctuation(char));
+    if has_fields {
+        SqlErrorKind::DatetimeOverflow { value }
+    } else {
+        SqlErrorKind::InvalidDatetime { type_name, value }
     }
 }
 

@@ -10,6 +10,25 @@ use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+/// Reserved words of PostgreSQL at which an expression cannot begin.
+const NEVER_A_NAME: &[Keyword] = &[
+    Keyword::AND,
+    Keyword::ELSE,
+    Keyword::EXCEPT,
+    Keyword::FROM,
+    Keyword::GROUP,
+    Keyword::HAVING,
+    Keyword::INTERSECT,
+    Keyword::LIMIT,
+    Keyword::OR,
+    Keyword::ORDER,
+    Keyword::THEN,
+    Keyword::UNION,
+    Keyword::WHEN,
+    Keyword::WHERE,
+];
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -31,6 +50,12 @@ macro_rules! forward_flags {
 
             fn supports_table_versioning(&self) -> bool {
                 true
+            }
+
+            /// Not as PostgreSQL: each argument would be read twice, as a name and as itself, and the
+            /// argument of a function in a function in a function eight times. A name is a word.
+            fn supports_named_fn_args_with_expr_name(&self) -> bool {
+                false
             }
 
             fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
@@ -57,13 +82,27 @@ macro_rules! forward_flags {
                 POSTGRES.get_next_precedence(parser)
             }
 
+            /// sqlparser takes any word for a name, so `a + FROM t` would read a column "from".
+            fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+                let next = parser.peek_token();
+                match &next.token {
+                    Token::Word(word) if word.quote_style.is_none() && NEVER_A_NAME.contains(&word.keyword) => {
+                        Some(parser.expected("an expression", next))
+                    }
+                    _ => None,
+                }
+            }
+
             fn parse_infix(
                 &self,
                 parser: &mut Parser<'_>,
                 expr: &Expr,
                 precedence: u8,
             ) -> Option<Result<Expr, ParserError>> {
-                POSTGRES.parse_infix(parser, expr, precedence)
+                match distinct_from(parser, expr, precedence) {
+                    None => POSTGRES.parse_infix(parser, expr, precedence),
+                    parsed => parsed,
+                }
             }
 
             fn prec_value(&self, precedence: Precedence) -> u8 {
@@ -79,6 +118,22 @@ macro_rules! forward_flags {
             })*
         }
     };
+}
+
+/// `left IS [NOT] DISTINCT FROM right`, where `right` ends in front of AND and OR as in PostgreSQL:
+/// sqlparser would take them in.
+fn distinct_from(parser: &mut Parser<'_>, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    let is_not = if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+        false
+    } else if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+        true
+    } else {
+        return None;
+    };
+    let left = Box::new(left.clone());
+    Some(parser.parse_subexpr(precedence).map(Box::new).map(|right| {
+        if is_not { Expr::IsNotDistinctFrom(left, right) } else { Expr::IsDistinctFrom(left, right) }
+    }))
 }
 
 forward_flags! {
@@ -105,7 +160,6 @@ forward_flags! {
     supports_named_fn_args_with_colon_operator
     supports_named_fn_args_with_assignment_operator
     supports_named_fn_args_with_rarrow_operator
-    supports_named_fn_args_with_expr_name
     supports_numeric_prefix
     supports_numeric_literal_underscores
     supports_window_function_null_treatment_arg

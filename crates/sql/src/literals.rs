@@ -2,6 +2,7 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
 
+use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use sqlparser::ast::{Expr, Interval, UnaryOperator, Value};
 
 use crate::error::{SqlError, SqlErrorKind};
@@ -53,7 +54,8 @@ fn parse(text: &str) -> Result<i64, SqlError> {
         .ok_or_else(too_long)
 }
 
-/// Spells a literal in the way the planner can read; what is none of `INTERVAL 'text' [unit]` stays.
+/// Spells a literal so that the planner reads what PostgreSQL does. What is none of `INTERVAL 'text'
+/// [unit]`, or means the same to Arrow already, stays.
 pub(crate) fn plain_interval(interval: &mut Interval) -> Result<(), SqlError> {
     let Expr::Value(value) = interval.value.as_mut() else { return Ok(()) };
     let Value::SingleQuotedString(text) = &mut value.value else { return Ok(()) };
@@ -69,6 +71,9 @@ pub(crate) fn plain_interval(interval: &mut Interval) -> Result<(), SqlError> {
         let error = invalid(text);
         if position > 0 { error.at(position) } else { error }
     })?;
+    if parse_interval_month_day_nano(&whole).is_ok_and(|value| value == parsed) {
+        return Ok(());
+    }
     *text =
         format!("{} months {} days {} microseconds", parsed.months, parsed.days, parsed.nanoseconds / 1_000);
     interval.leading_field = None;

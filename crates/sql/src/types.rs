@@ -14,7 +14,8 @@
 //! | T[] | List(T) | |
 //!
 //! Flink's and RisingWave's names (`STRING`, `BYTES`, `TIMESTAMP_LTZ`, `TIMESTAMP(3)` …) mean the
-//! nearest of these. A length in VARCHAR(n) is kept in the type's name and not enforced.
+//! nearest of these. A length in VARCHAR(n) is kept in the type's name: assignments check
+//! it, casts are cut by the planner.
 
 #![expect(
     clippy::wildcard_enum_match_arm,

@@ -68,6 +68,13 @@ impl StateError {
         matches!(self, Self::Fatal { .. })
     }
 
+    /// Whether the operating system refused: no space, no permission, a failing disk.
+    #[must_use]
+    pub fn is_io(&self) -> bool {
+        matches!(self, Self::Io { .. })
+            || matches!(self, Self::RocksDb(error) if error.kind() == rocksdb::ErrorKind::IOError)
+    }
+
     /// For `map_err` on an operation on a file.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_path_buf(), source }
@@ -86,3 +93,18 @@ impl StateError {
 
 /// The result of the state layer.
 pub type Result<T, E = StateError> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_to_the_database_is_no_bug() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        let refused =
+            rocksdb::DB::open_for_read_only(&rocksdb::Options::default(), missing, false).unwrap_err();
+        assert!(StateError::from(refused).is_io());
+        assert!(!StateError::Internal("a bug".to_owned()).is_io());
+    }
+}

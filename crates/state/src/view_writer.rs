@@ -31,6 +31,8 @@ pub struct ViewWriter {
     table: TableId,
     schema: Arc<TableSchema>,
     multiset: bool,
+    /// Whether a row that is pushed again is the same row.
+    idempotent: bool,
     /// What was pushed, each with its multiplicities (`None`: all +1).
     collected: Vec<(RecordBatch, Option<Int64Array>)>,
     memory: usize,
@@ -107,7 +109,13 @@ impl ViewWriter {
     /// A writer with nothing collected.
     #[must_use]
     pub fn new(table: TableId, schema: Arc<TableSchema>, multiset: bool) -> Self {
-        Self { table, schema, multiset, collected: Vec::new(), memory: 0 }
+        Self { table, schema, multiset, idempotent: false, collected: Vec::new(), memory: 0 }
+    }
+
+    /// A writer of a keyed table to which rows are only added, the same one perhaps several times.
+    #[must_use]
+    pub fn idempotent(table: TableId, schema: Arc<TableSchema>) -> Self {
+        Self { idempotent: true, ..Self::new(table, schema, false) }
     }
 
     /// Takes in changes. Keyed: rows with all columns. Multiset: rows without `$count`.
@@ -178,7 +186,8 @@ impl ViewWriter {
                 several.extend_from_slice(group);
                 several.sort_unstable_by(|left, right| value(left).cmp(value(right)).then(left.cmp(right)));
                 let mut same_rows = several.chunk_by(|left, right| value(left) == value(right));
-                same_rows.all(|same| key.add(same[0], changes.diff_of(same)))
+                let diff_of = |same: &[u32]| if self.idempotent { 1 } else { changes.diff_of(same) };
+                same_rows.all(|same| key.add(same[0], diff_of(same)))
             };
             if !is_sound {
                 let key = describe(&changes.rows.columns()[..self.schema.key_len], group[0])?;

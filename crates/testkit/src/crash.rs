@@ -43,7 +43,10 @@ const WRITERS: i64 = 4;
 /// What a run has seen.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Summary {
+    /// Kills under load.
     pub kills: usize,
+    /// Kills while the server was starting.
+    pub killed_starts: usize,
     /// Statements that were acknowledged, all of which were found.
     pub acknowledged: u64,
     /// Statements without an answer that were found entirely, and not at all.
@@ -77,6 +80,7 @@ impl Run {
             parallelism: 2,
             checkpoint_interval: Duration::from_millis(300),
             log: folder.path().join("server.log"),
+            flags: Vec::new(),
         };
         let file = folder.path().join("events.jsonl");
         let writers = (1..=WRITERS).map(|number| Writer::new(number, random.fork())).collect();
@@ -94,7 +98,7 @@ impl Run {
         Ok((run, process))
     }
 
-    /// Lets the load run for a life, kills the server, starts it again and checks.
+    /// Lets the load run for a life, kills the server under it, starts it again and checks.
     pub async fn live_and_die(
         &mut self,
         mut process: Process,
@@ -107,9 +111,11 @@ impl Run {
         while self.random.one_in(4) {
             let mut process = Process::spawn(&self.next_options());
             let moment = Duration::from_millis(self.random.below(250).unsigned_abs());
-            let _ = tokio::time::timeout(moment, process.ready(&self.options)).await;
+            if let Ok(Err(ended)) = tokio::time::timeout(moment, process.ready(&self.options)).await {
+                return Err(self.with_log(&format!("a start after a kill is refused: {ended}")));
+            }
             process.kill();
-            self.summary.kills += 1;
+            self.summary.killed_starts += 1;
         }
         self.come_back().await
     }
@@ -117,14 +123,15 @@ impl Run {
     /// Starts the server again, with other settings, and checks what is there.
     pub async fn come_back(&mut self) -> Result<(Process, SocketAddr), String> {
         let mut process = Process::spawn(&self.next_options());
-        let address = process.ready(&self.options).await.map_err(|error| error.to_string())?;
+        let address =
+            process.ready(&self.options).await.map_err(|error| self.with_log(&error.to_string()))?;
         self.check(address).await.map_err(|error| self.with_log(&error))?;
         Ok((process, address))
     }
 
     fn next_options(&mut self) -> Options {
         let other: Vec<usize> =
-            [1, 2, 3].into_iter().filter(|count| *count != self.options.parallelism).collect();
+            [1, 2, 4].into_iter().filter(|count| *count != self.options.parallelism).collect();
         self.options.parallelism = *self.random.pick(&other);
         self.options.checkpoint_interval = Duration::from_millis(*self.random.pick(&[30, 200, 1_000]));
         self.options.clone()
@@ -280,9 +287,13 @@ pub async fn run(seed: u64, kills: usize) -> Result<Summary, String> {
 }
 
 impl Run {
-    /// SIGTERM while clients write: exit code 0.
+    /// SIGTERM while clients write, and once more: exit code 0.
     async fn end_in_order(&mut self, mut process: Process, address: SocketAddr) -> Result<(), String> {
-        self.load(address, Duration::from_millis(500), &mut process, Process::send_terminate).await?;
+        let twice = |process: &mut Process| {
+            process.send_terminate();
+            process.send_terminate();
+        };
+        self.load(address, Duration::from_millis(500), &mut process, twice).await?;
         match process.wait().await {
             Some(status) if status.success() => Ok(()),
             other => Err(self.with_log(&format!("after SIGTERM the server ended with {other:?}"))),

@@ -2,7 +2,10 @@
 
 pub mod crash;
 pub mod database;
+pub mod oracle;
+pub mod shape;
 pub mod slt;
+pub mod wire;
 
 use std::path::PathBuf;
 

@@ -5,6 +5,9 @@
 //! | straight | RocksDB or memory | nothing |
 //! | restarted | RocksDB or memory | after every third statement the engine is killed and comes back at another parallelism |
 //!
+//! After every FLUSH and at the end of the file each materialized view is compared with its own
+//! SELECT in batch (see [`oracle`](crate::oracle)), whatever the file asks.
+//!
 //! Values are compared as text, as the simple protocol gives them; NULL is `NULL`, an empty text
 //! is `(empty)`. Every way must give the same results.
 
@@ -18,6 +21,8 @@ use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Record, Runner};
 use tokio_postgres::SimpleQueryMessage;
 
 use crate::database::{Backend, Database};
+use crate::oracle::check_views;
+use crate::shape::{Shape, shaped};
 
 /// How a file is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +33,8 @@ pub struct Way {
     pub restart: bool,
     /// Over the PostgreSQL protocol instead of in process.
     pub over_the_wire: bool,
+    /// The order of the statements.
+    pub shape: Shape,
 }
 
 /// An error as a test sees it.
@@ -157,6 +164,7 @@ const STATEMENTS_PER_LIFE: usize = 3;
 /// Runs one file one way; the error says where it differs.
 pub async fn run_file(path: &Path, way: Way) -> Result<(), String> {
     let records = sqllogictest::parse_file::<DefaultColumnType>(path).map_err(|error| error.to_string())?;
+    let records = shaped(records, way.shape);
     let mut database = Database::open(way.backend, way.parallelism).await;
     let mut parallelism = way.parallelism;
     let mut statements = 0;
@@ -181,6 +189,10 @@ pub async fn run_file(path: &Path, way: Way) -> Result<(), String> {
             .await
             .map_err(|error| format!("{way:?}, life {number} at parallelism {parallelism}: {error}"))?;
     }
+    catch_up(&database).await?;
+    check_views(&mut database.engine().session("tester"))
+        .await
+        .map_err(|error| format!("{way:?}: {error}"))?;
     Ok(())
 }
 
@@ -213,7 +225,11 @@ async fn run_life(
         })
     });
     for record in records {
+        let is_flush = matches!(&record, Record::Statement { sql, .. } if sql.eq_ignore_ascii_case("flush"));
         runner.run_async(record).await.map_err(|error| error.display(false).to_string())?;
+        if is_flush {
+            check_views(&mut database.engine().session("tester")).await?;
+        }
     }
     if let Some(server) = server {
         server.stop();

@@ -6,7 +6,7 @@
 //! next newline without being kept, and only its beginning is handed over.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use bytes::Bytes;
@@ -91,9 +91,15 @@ impl FileReader {
     fn fill(&self, count: usize) -> Result<Vec<u8>> {
         let mut buffer = Vec::with_capacity(self.header.len() + count);
         buffer.extend_from_slice(&self.header);
-        buffer.resize(self.header.len() + count, 0);
-        let read = self.file.read_exact_at(&mut buffer[self.header.len()..], self.position);
-        read.map_err(|error| self.failed(error))?;
+        // Not `read_exact_at`, which wants the room cleared before it is filled.
+        let mut file = &self.file;
+        let read = file
+            .seek(SeekFrom::Start(self.position))
+            .and_then(|_| file.take(count as u64).read_to_end(&mut buffer))
+            .map_err(|error| self.failed(error))?;
+        if read < count {
+            return Err(self.failed("the file has become shorter while it is read"));
+        }
         Ok(buffer)
     }
 

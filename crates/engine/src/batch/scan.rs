@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::compute::SortOptions;
@@ -15,6 +16,10 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSor
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use futures::StreamExt;
+
+/// How long a scan waits before it looks again whether its input goes on.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Batches of one partition. They are made on the thread that polls for them, one at a time, so
 /// a query that is dropped stops after the batch at hand.
@@ -24,6 +29,10 @@ pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 pub(crate) trait Scan: fmt::Debug + Send + Sync {
     /// The batches of a partition, with the schema of the scan.
     fn batches(&self, partition: usize) -> Result<Batches>;
+    /// Whether a batch without rows means that there is nothing now but will be.
+    fn waits(&self) -> bool {
+        false
+    }
     /// One line for EXPLAIN.
     fn describe(&self) -> String;
 }
@@ -87,7 +96,14 @@ impl ExecutionPlan for ScanExec {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let batches = self.scan.batches(partition)?;
-        let stream = futures::stream::iter(batches);
+        let waits = self.scan.waits();
+        let stream = futures::stream::iter(batches).then(move |batch| async move {
+            if waits && batch.as_ref().is_ok_and(|batch| batch.num_rows() == 0) {
+                // Nobody tells when there is more. The time-out is the pause.
+                let _ = tokio::time::timeout(PAUSE, std::future::pending::<()>()).await;
+            }
+            batch
+        });
         let stream = Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream));
         Ok(datafusion::physical_plan::coop::make_cooperative(stream))
     }

@@ -140,6 +140,10 @@ impl Scan for SourceScan {
         Ok(Box::new(rows.map(|batch| batch.map_err(external))))
     }
 
+    fn waits(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         let columns: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         format!(
@@ -171,6 +175,14 @@ impl Executions {
     }
 }
 
+/// What a queue gives.
+enum Next {
+    Chunk(Chunk),
+    /// Nothing now, but it is not the end.
+    Later,
+    End,
+}
+
 /// The chunks of all splits, in order.
 struct ChunkQueue {
     spec: Arc<SourceSpec>,
@@ -179,17 +191,18 @@ struct ChunkQueue {
 }
 
 impl ChunkQueue {
-    fn next(&mut self) -> Result<Option<Chunk>, SqlError> {
+    fn next(&mut self) -> Result<Next, SqlError> {
         loop {
             let Some(reader) = &mut self.reader else {
-                let Some(split) = self.splits.next() else { return Ok(None) };
+                let Some(split) = self.splits.next() else { return Ok(Next::End) };
                 self.reader = Some(self.spec.source.open(&split, split.start).map_err(from_dataflow)?);
                 continue;
             };
             match reader.read(CHUNK_BYTES).map_err(from_dataflow)? {
-                ReadOutcome::Chunk(chunk) => return Ok(Some(chunk)),
-                // A bounded split that has nothing now has nothing at all.
-                ReadOutcome::Pending | ReadOutcome::End => self.reader = None,
+                ReadOutcome::Chunk(chunk) => return Ok(Next::Chunk(chunk)),
+                // A generator with a rate, or a reader that has looked at much and found nothing yet.
+                ReadOutcome::Pending => return Ok(Next::Later),
+                ReadOutcome::End => self.reader = None,
             }
         }
     }
@@ -208,8 +221,13 @@ impl Iterator for Rows {
     type Item = Result<RecordBatch, SqlError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let chunk = self.queue.lock().next().transpose()?;
-        Some(chunk.and_then(|chunk| self.decode(&chunk)))
+        let next = self.queue.lock().next();
+        match next {
+            Ok(Next::Chunk(chunk)) => Some(self.decode(&chunk)),
+            Ok(Next::Later) => Some(Ok(RecordBatch::new_empty(Arc::clone(&self.schema)))),
+            Ok(Next::End) => None,
+            Err(error) => Some(Err(error)),
+        }
     }
 }
 

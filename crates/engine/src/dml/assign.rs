@@ -12,7 +12,7 @@ use arrow::array::{
     StringViewBuilder, new_null_array,
 };
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use catalog::Column;
 use sql::{SqlError, SqlErrorKind, parse_interval, type_name};
 
@@ -88,7 +88,8 @@ fn rounded(values: &ArrayRef, target: &DataType) -> Result<ArrayRef, SqlError> {
 fn checked_cast(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let cast_values = cast_with_options(values, &column.data_type, &options).map_err(from_arrow)?;
-    if cast_values.logical_null_count() == values.logical_null_count() {
+    let is_lost = cast_values.logical_null_count() != values.logical_null_count();
+    if !is_lost && !became_infinite(values, &cast_values)? {
         return Ok(cast_values);
     }
     let message = match &column.data_type {
@@ -96,6 +97,17 @@ fn checked_cast(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError
         target => format!("{} out of range", type_name(target)),
     };
     Err(SqlErrorKind::Evaluation { sqlstate: "22003", message }.into())
+}
+
+/// Whether a finite number has become an infinite REAL.
+fn became_infinite(values: &ArrayRef, cast_values: &ArrayRef) -> Result<bool, SqlError> {
+    let Some(reals) = cast_values.as_primitive_opt::<Float32Type>() else { return Ok(false) };
+    let values = cast(values, &DataType::Float64).map_err(from_arrow)?;
+    let values = values.as_primitive::<Float64Type>();
+    Ok(reals
+        .iter()
+        .zip(values)
+        .any(|(real, value)| real.is_some_and(f32::is_infinite) && value.is_some_and(f64::is_finite)))
 }
 
 /// Text as PostgreSQL's input functions read it.
@@ -115,7 +127,13 @@ fn from_text(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let parsed = cast_with_options(&trimmed, &column.data_type, &options).map_err(from_arrow)?;
     if parsed.null_count() == text.null_count() {
-        return Ok(parsed);
+        return match overflowed(text, &parsed) {
+            None => Ok(parsed),
+            Some(row) => {
+                let value = text.value(row).to_owned();
+                Err(SqlErrorKind::ValueOutOfRange { value, type_name: column_type(column) }.into())
+            }
+        };
     }
     let bad = (0..text.len()).find(|&row| parsed.is_null(row) && text.is_valid(row)).unwrap_or(0);
     Err(invalid_text(text.value(bad), column))
@@ -126,6 +144,17 @@ fn intervals(text: &StringViewArray, column: &Column) -> Result<ArrayRef, SqlErr
     let values: Result<IntervalMonthDayNanoArray, SqlError> =
         text.iter().map(|text| text.map(read).transpose()).collect();
     Ok(Arc::new(values?))
+}
+
+/// The first text that is a number but too large for the float it was parsed to.
+fn overflowed(text: &StringViewArray, parsed: &ArrayRef) -> Option<usize> {
+    let is_infinite = |row: usize| match parsed.data_type() {
+        DataType::Float32 => parsed.as_primitive::<Float32Type>().value(row).is_infinite(),
+        DataType::Float64 => parsed.as_primitive::<Float64Type>().value(row).is_infinite(),
+        _ => false,
+    };
+    let has_digit = |row: usize| text.value(row).bytes().any(|byte| byte.is_ascii_digit());
+    (0..text.len()).find(|&row| parsed.is_valid(row) && is_infinite(row) && has_digit(row))
 }
 
 fn invalid_text(value: &str, column: &Column) -> SqlError {
@@ -273,6 +302,11 @@ mod tests {
         let big: ArrayRef = Arc::new(Int64Array::from(vec![1, 1 << 40]));
         let error = assign(&big, &column(DataType::Int32, None)).unwrap_err();
         assert_eq!((error.sqlstate(), error.to_string().as_str()), ("22003", "integer out of range"));
+        let huge: ArrayRef = Arc::new(Float64Array::from(vec![f64::INFINITY, 1e300]));
+        let error = assign(&huge, &column(DataType::Float32, None)).unwrap_err();
+        assert_eq!((error.sqlstate(), error.to_string().as_str()), ("22003", "real out of range"));
+        let error = assign(&text(&["Infinity", "1e300"]), &column(DataType::Float32, None)).unwrap_err();
+        assert_eq!(error.to_string(), "value \"1e300\" is out of range for type real");
         let error = assign(&text(&["99999999999"]), &column(DataType::Int32, None)).unwrap_err();
         assert_eq!(error.to_string(), "value \"99999999999\" is out of range for type integer");
         let error = assign(&text(&["1", "x"]), &column(DataType::Int64, None)).unwrap_err();

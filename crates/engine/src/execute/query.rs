@@ -8,9 +8,12 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use catalog::RelationId;
 use dataflow::row_bytes;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
 use futures::TryStreamExt;
 use planner::{BatchTables, QueryPlan, plan_query};
 use sql::{SqlError, SqlErrorKind};
@@ -162,6 +165,7 @@ impl PlannedQuery {
                 let physical = planner
                     .create_physical_plan(&self.plan.logical, &self.plan.state)
                     .await
+                    .and_then(give_way)
                     .map_err(from_datafusion)?;
                 Ok((physical, self))
             })
@@ -199,6 +203,21 @@ impl PlannedQuery {
         }
         concat_batches(&rows.schema, &batches).map_err(from_arrow)
     }
+}
+
+/// DataFusion's plans give way to other work where rows enter them. A join or an unnest makes any
+/// number of batches out of one, so it must give way too: else the statement could not be cancelled
+/// and would keep its thread from all other statements.
+fn give_way(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+    let with_pauses = plan.transform_up(|node| {
+        let makes_many = node.name().ends_with("JoinExec") || node.name() == "UnnestExec";
+        Ok(if makes_many {
+            Transformed::yes(Arc::new(CooperativeExec::new(node)) as _)
+        } else {
+            Transformed::no(node)
+        })
+    })?;
+    Ok(with_pauses.data)
 }
 
 /// The announced columns with the types that execution gives: the physical planner may sharpen

@@ -17,7 +17,11 @@ pub(super) fn run(
         return Ok(Output::tag("SET").warning("SET LOCAL can only be used in transaction blocks"));
     }
     session.set(name, value, local)?;
-    Ok(Output::tag("SET"))
+    let output = Output::tag("SET");
+    if name.eq_ignore_ascii_case("TimeZone") && session.setting("TimeZone").as_deref() != Some("UTC") {
+        return Ok(output.warning("timestamps with time zone are still read and shown in UTC"));
+    }
+    Ok(output)
 }
 
 /// `SET TRANSACTION`, `SET SESSION CHARACTERISTICS AS TRANSACTION`. Every isolation level gives one

@@ -681,4 +681,15 @@ pub(super) const EMPTY: &[(&str, ColumnList)] = &[
         &[("oid", Oid), ("tmplname", Name), ("tmplnamespace", Oid), ("tmplinit", Oid), ("tmpllexize", Oid)],
     ),
     ("pg_user_mapping", &[("oid", Oid), ("umuser", Oid), ("umserver", Oid), ("umoptions", Text)]),
+    (
+        "pg_user_mappings",
+        &[
+            ("umid", Oid),
+            ("srvid", Oid),
+            ("srvname", Name),
+            ("umuser", Oid),
+            ("usename", Name),
+            ("umoptions", Text),
+        ],
+    ),
 ];

@@ -14,17 +14,19 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
+use datafusion::functions_aggregate::variance::var_samp_udaf;
 use datafusion::logical_expr::AggregateUDF;
 use operators::AggregateFunction;
 use sql::SqlErrorKind;
 
 use crate::error::user_error;
 
-/// The functions that replace DataFusion's of the same name.
+/// The functions that replace DataFusion's of the same name, and PostgreSQL's other names.
 pub(crate) fn functions() -> Vec<Arc<AggregateUDF>> {
     vec![
         Arc::new(AggregateUDF::new_from_impl(widened::Sum::default())),
         Arc::new(AggregateUDF::new_from_impl(average::Avg::default())),
+        Arc::new(var_samp_udaf().as_ref().clone().with_aliases(["variance"])),
     ]
 }
 

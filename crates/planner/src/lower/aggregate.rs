@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano, Schema};
 use dataflow::{ChangelogKind, OperatorSpec};
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::expr::AggregateFunction as AggregateExpr;
+use datafusion::logical_expr::expr::{AggregateFunction as AggregateExpr, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, Cast, Expr, lit};
 use datafusion::physical_expr::PhysicalExpr;
 use operators::{Aggregate as AggregateSpec, AggregateCall, AggregateFunction};
@@ -248,7 +248,7 @@ impl<'a> Columns<'a> {
             return Err(SqlErrorKind::internal(format!("{expr} is not an aggregate")).into());
         };
         let refused = || LowerError::Refused(Construct::Aggregate(func.name().to_owned()));
-        let function = function(func.name(), &params.args).ok_or_else(refused)?;
+        let function = function(func.name(), params).ok_or_else(refused)?;
         if params.null_treatment.is_some() {
             return Err(refused());
         }
@@ -283,10 +283,12 @@ fn wrong_type(function: AggregateFunction, argument: Option<&DataType>) -> SqlEr
 }
 
 /// The function of that name, `count(*)` being `count` of a constant.
-fn function(name: &str, args: &[Expr]) -> Option<AggregateFunction> {
-    let is_constant = matches!(args, [Expr::Literal(value, _)] if !value.is_null());
+fn function(name: &str, params: &AggregateFunctionParams) -> Option<AggregateFunction> {
+    let is_constant = matches!(params.args.as_slice(), [Expr::Literal(value, _)] if !value.is_null());
     Some(match name {
-        "count" if args.is_empty() || is_constant => AggregateFunction::CountStar,
+        "count" if params.args.is_empty() || (is_constant && !params.distinct) => {
+            AggregateFunction::CountStar
+        }
         "count" => AggregateFunction::Count,
         "sum" => AggregateFunction::Sum,
         "avg" => AggregateFunction::Avg,

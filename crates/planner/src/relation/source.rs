@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use catalog::{Column, RelationId, RelationKind};
 use dataflow::{JobId, JobKind, SourceDefinition, SourceSpec, VertexInput, WatermarkSpec};
 use datafusion::common::{DFSchema, TableReference};
@@ -102,6 +103,15 @@ fn watermark_spec(
     if !is_immutable(&expression) {
         let message = "a watermark must depend on the columns of its row alone".to_owned();
         return Err(SqlErrorKind::InvalidObjectDefinition { message }.at(watermark.position));
+    }
+    let data_type = expression.get_type(&schema).map_err(place_error)?;
+    if !is_event_time(&data_type) && data_type != DataType::Date32 {
+        let message = format!(
+            "watermark of column \"{}\" must be a timestamp, not {}",
+            column.name,
+            sql::type_name(&data_type)
+        );
+        return Err(SqlErrorKind::DatatypeMismatch { message }.at(watermark.position));
     }
     let expression = as_type_of(expression, column, &schema).map_err(place_error)?;
     let physical = session.state.create_physical_expr(expression, &schema).map_err(place_error)?;

@@ -60,12 +60,48 @@ fn constructs_without_an_operator() {
         at SELECT 1 FRO
     "#]],
     );
-    check("SELECT DISTINCT ON (kind) id FROM t", expect![]);
-    check("SELECT kind, count(*) FROM t GROUP BY ROLLUP (kind)", expect![]);
-    check("VALUES (1)", expect![]);
-    check("SELECT 1", expect![]);
-    check("SELECT id FROM t EXCEPT SELECT auction FROM bid", expect![]);
-    check("SELECT kind, array_agg(id) FROM t GROUP BY kind", expect![]);
+    check(
+        "SELECT DISTINCT ON (kind) id FROM t",
+        expect![[r#"
+        0A000 DISTINCT ON is not supported in a materialized view
+        at kind) id FRO
+    "#]],
+    );
+    check(
+        "SELECT kind, count(*) FROM t GROUP BY ROLLUP (kind)",
+        expect![[r#"
+        0A000 GROUPING SETS is not supported in a materialized view
+        at kind)
+    "#]],
+    );
+    check(
+        "VALUES (1)",
+        expect![[r#"
+        0A000 VALUES is not supported in a materialized view
+        at (1)
+    "#]],
+    );
+    check(
+        "SELECT 1",
+        expect![[r#"
+        0A000 SELECT without FROM is not supported in a materialized view
+        at SELECT 1
+    "#]],
+    );
+    check(
+        "SELECT id FROM t EXCEPT SELECT auction FROM bid",
+        expect![[r#"
+        0A000 JOIN is not supported in a materialized view
+        at SELECT aucti
+    "#]],
+    );
+    check(
+        "SELECT kind, array_agg(id) FROM t GROUP BY kind",
+        expect![[r#"
+        0A000 aggregate function array_agg() is not supported in a materialized view
+        at array_agg(id
+    "#]],
+    );
 }
 
 #[test]

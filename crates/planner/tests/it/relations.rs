@@ -57,7 +57,11 @@ fn watermarks_need_a_time() {
         at nope) WITH (
     "#]]
     .assert_eq(&source("ts AS nope"));
-    expect![].assert_eq(&source("ts AS a"));
+    expect![[r#"
+        42804 watermark of column "ts" must be a timestamp, not bigint
+        at WATERMARK FO
+    "#]]
+    .assert_eq(&source("ts AS a"));
 }
 
 #[test]

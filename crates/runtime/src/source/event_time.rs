@@ -6,6 +6,9 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBat
 use arrow::compute;
 use arrow::datatypes::{DataType, TimestampMicrosecondType};
 use dataflow::{ChangeBatch, DataflowError, Result, RowError, SourceSpec, Watermark, WatermarkSpec};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
 
 use super::splits::Raise;
 
@@ -115,12 +118,37 @@ fn propose(watermark: &WatermarkSpec, rows: &RecordBatch) -> Result<(Vec<i64>, V
 }
 
 fn evaluate(watermark: &WatermarkSpec, rows: &RecordBatch) -> Result<Vec<i64>> {
+    if let Some(proposals) = evaluate_fixed_delay(watermark, rows) {
+        return Ok(proposals);
+    }
     let values = watermark.expression.evaluate(rows)?.into_array(rows.num_rows())?;
     let values = micros(&values)?;
     if values.null_count() == 0 {
         return Ok(values.values().to_vec());
     }
     Ok(values.iter().map(|value| value.unwrap_or(Watermark::MIN.0)).collect())
+}
+
+/// The usual watermark, `column - INTERVAL '4 seconds'`, without the way over calendar dates that
+/// general interval arithmetic takes for each row. `None`: not that, or not with the same result.
+fn evaluate_fixed_delay(watermark: &WatermarkSpec, rows: &RecordBatch) -> Option<Vec<i64>> {
+    /// Far inside of what a calendar date can be, so that the general way would not fail either.
+    const CALENDAR: std::ops::RangeInclusive<i64> = -8_000_000_000_000_000_000..=8_000_000_000_000_000_000;
+    let difference = watermark.expression.downcast_ref::<BinaryExpr>()?;
+    let column = difference.left().downcast_ref::<Column>()?;
+    let delay = difference.right().downcast_ref::<Literal>()?;
+    let ScalarValue::IntervalMonthDayNano(Some(delay)) = delay.value() else { return None };
+    let is_fixed = delay.months == 0 && delay.days == 0 && delay.nanoseconds % 1000 == 0;
+    if *difference.op() != Operator::Minus || !is_fixed {
+        return None;
+    }
+    let times = rows.column(column.index()).as_primitive_opt::<TimestampMicrosecondType>()?;
+    if times.null_count() > 0 || !times.values().iter().all(|time| CALENDAR.contains(time)) {
+        return None;
+    }
+    // Nanoseconds as microseconds are far too few to leave the range of a number from there.
+    let delay = delay.nanoseconds / 1000;
+    Some(times.values().iter().map(|time| time - delay).collect())
 }
 
 /// A timestamp column as microseconds.
@@ -172,11 +200,54 @@ pub(super) fn refused_rows(rows: RecordBatch, positions: Int64Array, split: i64)
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::PrimitiveArray;
+    use arrow::datatypes::{Field, IntervalMonthDayNano, Schema, TimeUnit};
+
     use super::*;
 
     #[test]
     fn a_row_carries_the_greatest_proposal_before_it() {
         assert_eq!(stamp(3, &[1, 5, 4, 9], &[0, 1, 2, 3], &[]), (vec![3, 3, 5, 5], 9));
+    }
+
+    #[test]
+    fn a_fixed_delay_proposes_what_interval_arithmetic_does() {
+        let field = |name| Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, None), true);
+        let schema = Arc::new(Schema::new(vec![field("a"), field("b")]));
+        let delayed = |months, days, nanoseconds| WatermarkSpec {
+            column: 1,
+            expression: Arc::new(BinaryExpr::new(
+                Arc::new(Column::new("b", 1)),
+                Operator::Minus,
+                Arc::new(Literal::new(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano {
+                    months,
+                    days,
+                    nanoseconds,
+                })))),
+            )),
+        };
+        let rows = |times: Vec<Option<i64>>| {
+            let column = |times: Vec<Option<i64>>| -> ArrayRef {
+                Arc::new(PrimitiveArray::<TimestampMicrosecondType>::from(times))
+            };
+            let columns = vec![column(vec![Some(0); times.len()]), column(times)];
+            RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()
+        };
+        let times = vec![Some(0), Some(-1), Some(1_709_164_500_123_456), Some(-8_000_000_000_000_000_000)];
+        let rows_without_null = rows(times);
+        for nanoseconds in [0, 4_000_000_000, -3_000, i64::MAX - i64::MAX % 1000] {
+            let watermark = delayed(0, 0, nanoseconds);
+            let general = watermark.expression.evaluate(&rows_without_null).unwrap();
+            let general = micros(&general.into_array(4).unwrap()).unwrap().values().to_vec();
+            assert_eq!(evaluate_fixed_delay(&watermark, &rows_without_null), Some(general));
+        }
+        // What depends on the calendar, is finer than a microsecond, NULL or far out is not fixed.
+        for watermark in [delayed(1, 0, 0), delayed(0, 1, 0), delayed(0, 0, 1)] {
+            assert_eq!(evaluate_fixed_delay(&watermark, &rows_without_null), None);
+        }
+        for time in [None, Some(i64::MAX), Some(i64::MIN)] {
+            assert_eq!(evaluate_fixed_delay(&delayed(0, 0, 1000), &rows(vec![time])), None);
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::Int64Array;
-use dataflow::{ChangeBatch, OperatorId, Result, RowOrigin, SideOutput, Watermark};
+use arrow::array::{Int64Array, RecordBatch, UInt64Array};
+use arrow::compute;
+use dataflow::{ChangeBatch, Chunk, Result, RowOrigin, Watermark};
 use state::Epoch;
 
 use super::event_time::{TimedRows, refused_rows, stamp, time_rows};
@@ -68,16 +69,36 @@ impl SourceLane {
 
     fn decode(&self, claim: Claim, side: &mut Vec<SideRows>) -> Result<Decoded> {
         let decoded = claim.decoder.decode(&claim.chunk)?;
+        let source = self.pump.spec().job;
         if !decoded.errors.is_empty() {
-            side.push(SideRows::of_decode_errors(claim.number, &decoded.errors)?);
+            side.push(SideRows::of_decode_errors(source, claim.number, &decoded.errors)?);
         }
         let mut timed = time_rows(self.pump.spec(), decoded.rows, decoded.positions, claim.now)?;
         if let Some((rows, positions, errors)) = timed.refused.take() {
+            let rows = self.with_all_columns(&claim.chunk, rows, &positions)?;
             let rows = refused_rows(rows, positions, claim.number);
-            side.push(SideRows::of_operator(OperatorId(0), SideOutput::Errors { rows, errors })?);
+            side.push(SideRows::of_refused_rows(source, &rows, &errors)?);
         }
         let proposed = timed.proposals.iter().copied().max().unwrap_or(Watermark::MIN.0);
         Ok(Decoded { claim, timed, proposed })
+    }
+
+    /// Refused rows with the columns that no follower reads as well: `$errors` says the same
+    /// whoever follows. A record that fails in one of those stays as it is.
+    fn with_all_columns(
+        &self,
+        chunk: &Chunk,
+        rows: RecordBatch,
+        positions: &Int64Array,
+    ) -> Result<RecordBatch> {
+        let spec = self.pump.spec();
+        let columns: Vec<usize> = (0..spec.schema.fields().len()).collect();
+        let whole = spec.source.decoder(&columns)?.decode(chunk)?;
+        let place = |position: &i64| whole.positions.values().binary_search(position).ok();
+        let places: Option<Vec<usize>> = positions.values().iter().map(place).collect();
+        let Some(places) = places else { return Ok(rows) };
+        let places = UInt64Array::from_iter_values(places.into_iter().map(|place| place as u64));
+        Ok(compute::take_record_batch(&whole.rows, &places)?)
     }
 }
 

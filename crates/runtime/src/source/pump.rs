@@ -236,6 +236,10 @@ impl SourcePump {
                 state.splits.push(SplitState::decode(key, bytes, now)?);
             }
         }
+        let watermark = state.watermark.0;
+        for split in state.splits.iter_mut().filter(|_| self.role == PumpRole::Shared) {
+            split.is_idle = split.status != SplitStatus::Ended && split.watermark < watermark;
+        }
         Ok(!entries.is_empty())
     }
 
@@ -292,6 +296,10 @@ impl SourcePump {
                 return Ok(None);
             };
             match split.read(&self.spec, self.chunk_bytes)? {
+                ReadOutcome::Chunk(_) if split.is_idle && source_watermark.0 > split.watermark => {
+                    split.enter(source_watermark);
+                    self.events.input();
+                }
                 ReadOutcome::Chunk(chunk) => {
                     if split.limit.is_some_and(|limit| chunk.end > limit) {
                         let name = &split.split.name;
@@ -300,7 +308,7 @@ impl SourcePump {
                         return Err(DataflowError::Internal(message));
                     }
                     let now = self.clock.now();
-                    split.on_chunk(&chunk, source_watermark, now);
+                    split.on_chunk(&chunk, now);
                     let claim = Claim {
                         split: idx,
                         order: split.claimed - 1,
@@ -383,17 +391,20 @@ impl SourcePump {
         state.watermark = state.watermark.max(state.current_watermark(&self.spec));
         closing.barrier.watermark = state.watermark;
         if closing.barrier.is_checkpoint {
-            self.encode_checkpoint(state);
+            self.encode_checkpoint(state, closing.barrier.epoch);
         }
         state.sealed = Some(closing);
         self.wake_all();
     }
 
-    fn encode_checkpoint(&self, state: &mut PumpState) {
+    fn encode_checkpoint(&self, state: &mut PumpState, epoch: Epoch) {
         let head =
             ValueWriter::new(HEAD_VERSION).int(i64::from(state.is_pinned)).int(state.watermark.0).finish();
         let mut writes = vec![(self.head_key(), Some(head))];
         for (idx, split) in state.splits.iter_mut().enumerate() {
+            if split.status == SplitStatus::Entering(None) {
+                split.status = SplitStatus::Entering(Some(epoch));
+            }
             if std::mem::take(&mut split.is_dirty) {
                 writes.push((self.split_key(idx), Some(split.encode())));
             }
@@ -413,10 +424,8 @@ impl SplitState {
         }
     }
 
-    fn on_chunk(&mut self, chunk: &Chunk, source_watermark: Watermark, now: i64) {
-        if std::mem::take(&mut self.is_idle) && source_watermark != Watermark::MIN {
-            self.raises.push(Raise { position: chunk.start, watermark: source_watermark.0 });
-        }
+    fn on_chunk(&mut self, chunk: &Chunk, now: i64) {
+        self.is_idle = false;
         self.is_silent = false;
         self.position = chunk.end;
         self.claimed += 1;

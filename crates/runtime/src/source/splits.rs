@@ -13,11 +13,15 @@
 //! | raises | int, then pairs | `(position, watermark)`: from there on at least that watermark |
 //!
 //! A raise says with which watermark a split entered: one found later than the first ones, or
-//! back from idleness, begins at the source's watermark of that moment. Every later reader of the
-//! split applies the same raises at the same positions.
+//! back from idleness, begins at the source's watermark of that moment. It is durable before the
+//! first row behind it passes, and every later reader of the split (a restart, a backfill) applies
+//! the same raises at the same positions.
+//!
+//! **Invariant.** Only an idle split is behind the source's watermark; a restart knows by that
+//! which splits were idle.
 
 use dataflow::{JobId, Split, SplitReader, Watermark};
-use state::Snapshot;
+use state::{Epoch, Snapshot};
 
 use crate::RuntimeError;
 use crate::meta::{ValueReader, ValueWriter, source_prefix};
@@ -39,6 +43,9 @@ pub(crate) enum SplitStatus {
     Ready,
     /// Nothing at the last look.
     Pending,
+    /// Found, or back from idleness: no row of it passes before the log says, durably, with which
+    /// watermark it entered. The checkpoint that does is named once it is on its way.
+    Entering(Option<Epoch>),
     /// A private reader is where it was told to stop.
     AtLimit,
     /// Nothing will come any more.
@@ -130,6 +137,20 @@ impl SplitState {
         }
         state.is_dirty = false;
         Ok(state)
+    }
+
+    /// The split counts from here on, with the source's watermark.
+    pub(crate) fn enter(&mut self, watermark: Watermark) {
+        if watermark != Watermark::MIN {
+            self.watermark = watermark.0;
+            self.raises.push(Raise { position: self.position, watermark: watermark.0 });
+        }
+        self.is_idle = false;
+        self.is_silent = false;
+        self.is_dirty = true;
+        // What a reader has read ahead is read again.
+        self.reader = None;
+        self.status = SplitStatus::Entering(None);
     }
 
     /// The split as its reader is opened now.

@@ -1,10 +1,11 @@
 //! Looking at a source between barriers: its splits, what is new, what is idle, and how far it
 //! reaches (for FLUSH).
 
-use dataflow::{Result, Split, Watermark};
+use dataflow::{Result, Split};
+use state::Epoch;
 
 use super::pump::{PumpState, SourcePump};
-use super::splits::{Raise, SplitState, SplitStatus};
+use super::splits::{SplitState, SplitStatus};
 
 /// What a split has to be read up to.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +70,6 @@ impl SourcePump {
         let now = self.clock.now();
         let mut state = self.state.lock();
         let watermark = state.watermark;
-        let mut any = false;
         for split in listed {
             if state.splits.iter().any(|known| known.split.name == split.name) {
                 continue;
@@ -77,19 +77,32 @@ impl SourcePump {
             let number = self.number(state.splits.len());
             // Where it ends now is only how far it reaches now.
             let mut found = SplitState::new(number, Split { end: None, ..split }, now);
-            if watermark != Watermark::MIN {
-                found.watermark = watermark.0;
-                found.raises.push(Raise { position: found.split.start, watermark: watermark.0 });
-            }
+            found.enter(watermark);
             tracing::info!(source = %self.spec.name, split = %found.split.name, number, "split found");
             state.splits.push(found);
-            any = true;
+        }
+        Ok(())
+    }
+
+    /// Whether a split waits for a checkpoint that logs how it entered.
+    pub(crate) fn has_entering(&self) -> bool {
+        self.state.lock().splits.iter().any(|split| split.status == SplitStatus::Entering(None))
+    }
+
+    /// A checkpoint is durable: the splits it has logged may be read.
+    pub(crate) fn on_durable(&self, epoch: Epoch) {
+        let mut state = self.state.lock();
+        let mut any = false;
+        for split in &mut state.splits {
+            if matches!(split.status, SplitStatus::Entering(Some(logged)) if logged <= epoch) {
+                split.status = SplitStatus::Ready;
+                any = true;
+            }
         }
         drop(state);
         if any {
             self.wake_all();
         }
-        Ok(())
     }
 
     /// How far every split reaches now.
@@ -105,11 +118,13 @@ impl SourcePump {
             let end = match listed {
                 // A split that cannot say (an endless generator) reaches as far as it was read.
                 Some(listed) => listed.end.unwrap_or(split.position),
-                // A bounded split is read to its end, wherever that is.
-                None if is_bounded => split.split.end.unwrap_or(i64::MAX),
+                // A bounded split is read until it says that it has ended, because that moves the
+                // watermark, and a look that finds nothing does not count.
+                None if is_bounded => i64::MAX,
                 None => split.position,
             };
-            SplitReach { number: split.number, end, misses: split.misses }
+            let misses = if is_bounded { u64::MAX } else { split.misses };
+            SplitReach { number: split.number, end, misses }
         });
         Ok(reach.collect())
     }

@@ -66,6 +66,13 @@ pub(crate) fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
     (nibbles == 32).then_some(bytes)
 }
 
+/// The text of a `uuid`.
+#[must_use]
+pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,17 +8,18 @@ use engine::{Engine, Output, Rows, Session};
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex as SyncMutex;
 use pgwire::api::results::FieldInfo;
-use pgwire::api::{ErrorHandler, NoopHandler, PgWireServerHandlers};
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::DataRow;
 use pgwire::messages::response::{NoticeResponse, TransactionStatus};
 use tokio::net::TcpStream;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, sleep_until};
 
 use super::cancel::{CancelWatch, Cancellations, Registration};
 use super::disconnect::DisconnectWatch;
-use super::error::{cancelled, wire_error};
+use super::error::{cancelled, fatal, timed_out, wire_error};
+use super::messages::serve_messages;
 use super::rows::RowEncoder;
 use super::types::{pg_type, type_modifier, type_size};
 
@@ -30,13 +31,16 @@ pub(crate) struct Connection {
     pub(super) cancellations: Arc<Cancellations>,
     pub(super) registration: SyncMutex<Option<Registration>>,
     disconnect: Arc<DisconnectWatch>,
+    /// When `statement_timeout` is over for what runs now.
+    deadline: Arc<SyncMutex<Option<Instant>>>,
 }
 
-/// Serves one client until it leaves.
+/// Serves one client until it leaves or the server stops.
 pub(crate) async fn serve_connection(
     stream: TcpStream,
     engine: Engine,
     cancellations: Arc<Cancellations>,
+    stopped: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
     let disconnect = Arc::new(DisconnectWatch::new(&stream)?);
     let connection = Connection {
@@ -45,33 +49,9 @@ pub(crate) async fn serve_connection(
         cancellations,
         registration: SyncMutex::new(None),
         disconnect,
+        deadline: Arc::default(),
     };
-    pgwire::tokio::process_socket(stream, None, Handlers(Arc::new(connection))).await
-}
-
-/// The handlers `pgwire` asks for; all of them are the connection.
-struct Handlers(Arc<Connection>);
-
-impl PgWireServerHandlers for Handlers {
-    fn simple_query_handler(&self) -> Arc<impl pgwire::api::query::SimpleQueryHandler> {
-        Arc::clone(&self.0)
-    }
-
-    fn extended_query_handler(&self) -> Arc<impl pgwire::api::query::ExtendedQueryHandler> {
-        Arc::clone(&self.0)
-    }
-
-    fn startup_handler(&self) -> Arc<impl pgwire::api::auth::StartupHandler> {
-        Arc::clone(&self.0)
-    }
-
-    fn cancel_handler(&self) -> Arc<impl pgwire::api::cancel::CancelHandler> {
-        Arc::clone(&self.0.cancellations)
-    }
-
-    fn error_handler(&self) -> Arc<impl ErrorHandler> {
-        Arc::new(NoopHandler)
-    }
+    serve_messages(stream, &Arc::new(connection), stopped).await
 }
 
 /// What ends a statement before its time.
@@ -79,11 +59,13 @@ impl PgWireServerHandlers for Handlers {
 pub(super) struct StatementGuard {
     cancel: Option<CancelWatch>,
     disconnect: Arc<DisconnectWatch>,
+    deadline: Arc<SyncMutex<Option<Instant>>>,
 }
 
 impl StatementGuard {
     /// Runs `work` unless the client cancels it or goes away; the work is then dropped.
     pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> PgWireResult<T> {
+        let deadline = *self.deadline.lock();
         let mut cancel = self.cancel.clone();
         let cancelled_by_client = async {
             match &mut cancel {
@@ -95,6 +77,7 @@ impl StatementGuard {
             biased;
             done = work => Ok(done),
             () = cancelled_by_client => Err(cancelled()),
+            () = passed(deadline) => Err(timed_out()),
             () = self.disconnect.disconnected() => {
                 Err(PgWireError::IoError(std::io::ErrorKind::ConnectionAborted.into()))
             }
@@ -102,11 +85,64 @@ impl StatementGuard {
     }
 }
 
+/// Returns at that time, never without one.
+async fn passed(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// How long a client may go on without a statement.
+pub(super) struct IdleLimit {
+    end: Option<Instant>,
+    error: (&'static str, &'static str),
+}
+
+impl IdleLimit {
+    /// Returns when the time is over, never without a limit.
+    pub(super) async fn passed(&self) -> PgWireError {
+        passed(self.end).await;
+        fatal(self.error.0, self.error.1)
+    }
+}
+
 impl Connection {
-    /// A guard over the statement that begins now.
-    pub(super) fn begin_statement(&self) -> StatementGuard {
+    /// A guard over the statement of `session` that begins now.
+    pub(super) fn begin_statement(&self, session: &Session) -> StatementGuard {
         let cancel = self.registration.lock().as_ref().map(|registration| registration.handle.begin());
-        StatementGuard { cancel, disconnect: Arc::clone(&self.disconnect) }
+        self.restart_time_limit(session);
+        StatementGuard {
+            cancel,
+            disconnect: Arc::clone(&self.disconnect),
+            deadline: Arc::clone(&self.deadline),
+        }
+    }
+
+    /// `statement_timeout` counts from each message, also when a portal goes on.
+    pub(super) fn restart_time_limit(&self, session: &Session) {
+        *self.deadline.lock() = session.time_limit("statement_timeout").map(|limit| Instant::now() + limit);
+    }
+
+    /// How long the client may be idle from now on.
+    pub(super) async fn idle_limit(&self) -> IdleLimit {
+        let session = self.session.lock().await;
+        let is_in_transaction = session.as_ref().is_some_and(|session| session.transaction_status() != b'I');
+        let (setting, error) = if is_in_transaction {
+            let text = "terminating connection due to idle-in-transaction timeout";
+            ("idle_in_transaction_session_timeout", ("25P03", text))
+        } else {
+            ("idle_session_timeout", ("57P05", "terminating connection due to idle-session timeout"))
+        };
+        let limit = session.as_ref().and_then(|session| session.time_limit(setting));
+        IdleLimit { end: limit.map(|limit| Instant::now() + limit), error }
+    }
+
+    /// An error outside of any statement fails the transaction too.
+    pub(super) async fn fail_transaction(&self) {
+        if let Some(session) = self.session.lock().await.as_ref() {
+            session.fail_transaction();
+        }
     }
 
     /// The transaction status the session is in, for ReadyForQuery.

@@ -25,6 +25,18 @@ pub(super) fn protocol_error(sqlstate: &str, message: String) -> PgWireError {
     PgWireError::UserError(Box::new(info))
 }
 
+/// A FATAL error: the connection ends with it.
+pub(super) fn fatal(sqlstate: &str, message: &str) -> PgWireError {
+    let mut info = ErrorInfo::new("FATAL".to_owned(), sqlstate.to_owned(), message.to_owned());
+    info.severity_nonlocalized = Some("FATAL".to_owned());
+    PgWireError::UserError(Box::new(info))
+}
+
+/// What a statement that ran longer than `statement_timeout` answers.
+pub(super) fn timed_out() -> PgWireError {
+    protocol_error("57014", "canceling statement due to statement timeout".to_owned())
+}
+
 /// What a statement that was cancelled answers.
 pub(super) fn cancelled() -> PgWireError {
     protocol_error("57014", "canceling statement due to user request".to_owned())

@@ -3,11 +3,11 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use async_trait::async_trait;
 use engine::Prepared;
-use futures::{Sink, SinkExt};
-use pgwire::api::portal::{Format, Portal};
+use futures::{Sink, SinkExt, StreamExt};
+use pgwire::api::portal::{Format, Portal, PortalExecutionState};
 use pgwire::api::query::ExtendedQueryHandler;
 use pgwire::api::results::{
     DescribePortalResponse, DescribeStatementResponse, FieldFormat, FieldInfo, QueryResponse, Response, Tag,
@@ -17,11 +17,11 @@ use pgwire::api::store::PortalStore;
 use pgwire::api::{ClientInfo, ClientPortalStore, DEFAULT_NAME, Type};
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
-use pgwire::messages::extendedquery::{Parse, ParseComplete, Sync as PgSync};
-use pgwire::messages::response::ReadyForQuery;
+use pgwire::messages::extendedquery::{Execute, Parse, ParseComplete, PortalSuspended, Sync as PgSync};
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 
 use super::Connection;
-use super::connection::{DataRows, command_tag, field_infos, notice};
+use super::connection::{DataRows, command_tag, field_infos, notice, row_tag};
 use super::error::{protocol_error, wire_error};
 use super::parameters;
 use super::rows::RowEncoder;
@@ -56,8 +56,9 @@ impl QueryParser for Describer {
         prepared: &Prepared,
         format: Option<&Format>,
     ) -> PgWireResult<Vec<FieldInfo>> {
-        let columns = prepared.schema.as_ref().map_or(0, |schema| schema.fields().len());
-        check_formats(format, columns)?;
+        if let Some(schema) = &prepared.schema {
+            check_formats(format, schema.fields().len())?;
+        }
         let format_of = |at| format.map_or(FieldFormat::Text, |format| format.format_for(at));
         Ok(prepared
             .schema
@@ -152,11 +153,11 @@ impl ExtendedQueryHandler for Connection {
             return Ok(Response::EmptyQuery);
         }
         let values = bound_values(portal)?;
-        let guard = self.begin_statement();
         let mut session = self.session.lock().await;
         let session = session
             .as_mut()
             .ok_or_else(|| protocol_error("08P01", "a query came before the start-up message".to_owned()))?;
+        let guard = self.begin_statement(session);
         let output = guard
             .run(session.execute_prepared(prepared, values))
             .await?
@@ -172,8 +173,75 @@ impl ExtendedQueryHandler for Connection {
         let infos = field_infos(&rows.schema, |at| format.format_for(at));
         let encoder = RowEncoder::new(rows.schema.fields(), |at| format.is_binary(at));
         let mut response = QueryResponse::new(Arc::new(infos), DataRows::new(rows, encoder, guard));
-        response.set_command_tag(if output.tag == "INSERT" { "INSERT 0" } else { &output.tag });
+        response.set_command_tag(&output.tag);
         Ok(Response::Query(response))
+    }
+
+    /// Rows are sent as they are made, at most `max_rows` of them; a negative number or zero is no limit.
+    async fn on_execute<C>(&self, client: &mut C, message: Execute) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or(DEFAULT_NAME);
+        let Some(portal) = client.portal_store().get_portal(name).and_then(|entry| entry.value().cloned())
+        else {
+            return Err(no_portal(name));
+        };
+        let mut state = portal.state.lock().await;
+        // Left so by an error: a portal that has failed cannot go on.
+        let mut rows = match std::mem::replace(&mut *state, PortalExecutionState::Finished) {
+            PortalExecutionState::Initial => match self.do_query(client, &portal, 0).await? {
+                Response::Query(rows) => rows,
+                Response::EmptyQuery => {
+                    client.feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
+                    return Ok(());
+                }
+                Response::Execution(tag) => {
+                    client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
+                    return Ok(());
+                }
+                _ => {
+                    return Err(protocol_error(
+                        "XX000",
+                        "internal error: an unknown kind of answer".to_owned(),
+                    ));
+                }
+            },
+            PortalExecutionState::Suspended(rows) => {
+                if let Some(session) = self.session.lock().await.as_ref() {
+                    self.restart_time_limit(session);
+                }
+                rows
+            }
+            PortalExecutionState::Finished
+                if portal.statement.statement.kind == engine::StatementKind::Query =>
+            {
+                client
+                    .feed(PgWireBackendMessage::CommandComplete(CommandComplete::new("SELECT 0".to_owned())))
+                    .await?;
+                return Ok(());
+            }
+            PortalExecutionState::Finished => {
+                return Err(protocol_error("55000", format!("portal \"{name}\" cannot be run")));
+            }
+        };
+        let limit = usize::try_from(message.max_rows).unwrap_or(0);
+        let mut count = 0;
+        while let Some(row) = rows.data_rows().next().await {
+            client.feed(PgWireBackendMessage::DataRow(row?)).await?;
+            count += 1;
+            if count == limit {
+                *state = PortalExecutionState::Suspended(rows);
+                client.feed(PgWireBackendMessage::PortalSuspended(PortalSuspended::new())).await?;
+                return Ok(());
+            }
+        }
+        let tag = row_tag(rows.command_tag(), count);
+        client.feed(PgWireBackendMessage::CommandComplete(CommandComplete::new(tag))).await?;
+        Ok(())
     }
 
     async fn on_sync<C>(&self, client: &mut C, _message: PgSync) -> PgWireResult<()>
@@ -183,14 +251,20 @@ impl ExtendedQueryHandler for Connection {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        // Outside of a transaction block, Sync ends the implicit transaction and its portals.
+        // Outside of a transaction block, Sync ends the implicit transaction and with it all portals.
         let status = self.transaction_status().await;
-        client.portal_store().rm_portal(DEFAULT_NAME);
+        if status == TransactionStatus::Idle {
+            client.portal_store().clear_portals();
+        }
         client.set_transaction_status(status);
         client.send(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status))).await?;
         client.flush().await?;
         Ok(())
     }
+}
+
+fn no_portal(name: &str) -> PgWireError {
+    protocol_error("34000", format!("portal \"{name}\" does not exist"))
 }
 
 impl Connection {
@@ -200,11 +274,11 @@ impl Connection {
             .iter()
             .map(|pg| pg.as_ref().filter(|pg| **pg != Type::UNKNOWN).and_then(arrow_type))
             .collect();
-        let guard = self.begin_statement();
         let mut session = self.session.lock().await;
         let session = session
             .as_mut()
             .ok_or_else(|| protocol_error("08P01", "a query came before the start-up message".to_owned()))?;
+        let guard = self.begin_statement(session);
         guard.run(session.prepare(text, &types)).await?.map_err(|error| wire_error(&error))
     }
 }
@@ -240,16 +314,25 @@ fn bound_values(portal: &Portal<Prepared>) -> PgWireResult<Vec<datafusion::scala
             format!("bind message has {} parameter formats but {} parameters", codes.len(), expected.len());
         return Err(protocol_error("08P01", message));
     }
+    let types = parameter_types(&portal.statement);
+    let value = |at: usize, data_type: &DataType| {
+        let is_binary = portal.parameter_format.is_binary(at);
+        let mut bytes = portal.parameters[at].clone();
+        let mut is_text = !is_binary;
+        if let Some(given) = &bytes
+            && is_binary
+            && matches!(types[at], Type::JSONB | Type::UUID)
+        {
+            bytes = Some(parameters::text_of_binary(given, &types[at])?);
+            is_text = true;
+        }
+        parameters::decode(bytes.as_ref(), !is_text, data_type)
+    };
     expected
         .iter()
         .enumerate()
         .map(|(at, data_type)| {
-            parameters::decode(
-                portal.parameters[at].as_ref(),
-                portal.parameter_format.is_binary(at),
-                data_type,
-            )
-            .map_err(|error| protocol_error(error.sqlstate, error.message))
+            value(at, data_type).map_err(|error| protocol_error(error.sqlstate, error.message))
         })
         .collect()
 }

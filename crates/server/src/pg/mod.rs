@@ -3,7 +3,7 @@
 //! `pgwire` reads and writes messages; everything about their meaning is here.
 //!
 //! ```text
-//!  socket ─ pgwire codec ─► connection (start-up, simple and extended protocol)
+//!  socket ─ messages (checked), pgwire codec ─► connection (start-up, simple and extended protocol)
 //!                               │   parameters ─► Session (engine) ─► Output
 //!                               └── rows ◄── record batches ◄────────────┘
 //! ```
@@ -14,6 +14,7 @@ mod connection;
 mod disconnect;
 mod error;
 mod extended;
+mod messages;
 mod parameters;
 mod rows;
 mod simple;
@@ -23,5 +24,6 @@ mod types;
 
 pub(crate) use cancel::Cancellations;
 pub(crate) use connection::{Connection, serve_connection};
+pub(crate) use messages::refuse_connection;
 pub use rows::TextRows;
 pub use types::PG_TYPE;

@@ -3,8 +3,9 @@
 use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use bytes::{Buf, Bytes};
 use datafusion::scalar::ScalarValue;
+use pgwire::api::Type;
 
-use super::binary::{EPOCH_DAYS, EPOCH_MICROS};
+use super::binary::{self, EPOCH_DAYS, EPOCH_MICROS};
 
 /// Why a parameter could not be read: SQLSTATE and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,20 @@ pub(crate) fn decode(
     if is_binary { decode_binary(bytes, data_type) } else { decode_text(bytes, data_type) }
 }
 
+/// The binary form of types that are text in here, as that text: `jsonb` behind its version byte and
+/// `uuid` in its sixteen bytes.
+pub(crate) fn text_of_binary(bytes: &Bytes, pg: &Type) -> Result<Bytes, ParameterError> {
+    match *pg {
+        Type::JSONB if bytes.first() == Some(&1) => Ok(bytes.slice(1..)),
+        Type::JSONB => Err(invalid("unsupported jsonb version number")),
+        Type::UUID => match <[u8; 16]>::try_from(bytes.as_ref()) {
+            Ok(bytes) => Ok(binary::uuid_text(bytes).into()),
+            Err(_) => Err(invalid("incorrect binary data format for a parameter of type uuid")),
+        },
+        _ => Ok(bytes.clone()),
+    }
+}
+
 fn invalid(message: &str) -> ParameterError {
     ParameterError { sqlstate: "22P03", message: message.to_owned() }
 }
@@ -34,6 +49,10 @@ fn decode_text(bytes: &Bytes, data_type: &DataType) -> Result<ScalarValue, Param
         sqlstate: "22021",
         message: "invalid byte sequence for encoding \"UTF8\"".to_owned(),
     })?;
+    if text.contains('\0') {
+        let message = "invalid byte sequence for encoding \"UTF8\": 0x00".to_owned();
+        return Err(ParameterError { sqlstate: "22021", message });
+    }
     let syntax = || ParameterError {
         sqlstate: "22P02",
         message: format!(
@@ -172,7 +191,7 @@ mod tests {
     fn a_numeric_reads_back_from_its_binary_form() {
         for (value, scale) in [(12_345_678i128, 3i8), (-5, 4), (0, 0), (10_000, 0), (123, 10)] {
             let mut out = bytes::BytesMut::new();
-            super::super::binary::put_decimal(&mut out, value, scale);
+            binary::put_decimal(&mut out, value, scale);
             let decoded = decode(Some(&out.freeze()), true, &DataType::Decimal128(38, scale)).unwrap();
             assert_eq!(decoded, ScalarValue::Decimal128(Some(value), 38, scale));
         }

@@ -63,13 +63,13 @@ pub(crate) struct RowEncoder {
 impl RowEncoder {
     /// An encoder for columns of these fields, binary where `is_binary` says so.
     #[must_use]
-    pub fn new(fields: &[types::FieldRef], is_binary: impl Fn(usize) -> bool) -> Self {
+    pub(crate) fn new(fields: &[types::FieldRef], is_binary: impl Fn(usize) -> bool) -> Self {
         let columns = fields.iter().enumerate().map(|(at, field)| (pg_type(field), is_binary(at))).collect();
         Self { columns, buffer: BytesMut::new() }
     }
 
     /// The rows of a batch as messages.
-    pub fn encode(&mut self, batch: &RecordBatch) -> Result<Vec<DataRow>, arrow::error::ArrowError> {
+    pub(crate) fn encode(&mut self, batch: &RecordBatch) -> Result<Vec<DataRow>, arrow::error::ArrowError> {
         let normalized: Vec<ArrayRef> = batch.columns().iter().map(normalize).collect::<Result<_, _>>()?;
         let schema = batch.schema();
         let columns: Vec<(&Type, bool, Column<'_>)> = self

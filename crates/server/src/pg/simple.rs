@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
+use engine::Session;
 use futures::{Sink, SinkExt, StreamExt};
 use pgwire::api::query::{SimpleQueryHandler, send_ready_for_query};
 use pgwire::api::results::{FieldFormat, Response};
@@ -11,13 +12,16 @@ use pgwire::api::{ClientInfo, ClientPortalStore, PgWireConnectionState};
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, TransactionStatus};
 use pgwire::messages::simplequery::Query;
 
 use super::Connection;
 use super::connection::{DataRows, command_tag, field_infos, notice, row_tag};
 use super::error::{protocol_error, wire_error};
 use super::rows::RowEncoder;
+
+/// Bytes from which a text is long.
+const LONG_TEXT: usize = 64 << 10;
 
 #[async_trait]
 impl SimpleQueryHandler for Connection {
@@ -30,15 +34,20 @@ impl SimpleQueryHandler for Connection {
     {
         client.set_state(PgWireConnectionState::QueryInProgress);
         let result = self.run_text(client, &query.query).await;
-        let status = self.transaction_status().await;
         match result {
             Ok(()) => {}
             // The client is gone: nobody is there to be told.
             Err(PgWireError::IoError(error)) => return Err(PgWireError::IoError(error)),
             Err(error) => {
+                self.fail_transaction().await;
                 let info: pgwire::error::ErrorInfo = error.into();
                 client.feed(PgWireBackendMessage::ErrorResponse(info.into())).await?;
             }
+        }
+        let status = self.transaction_status().await;
+        if status == TransactionStatus::Idle {
+            // The end of a transaction is the end of its portals.
+            client.portal_store().clear_portals();
         }
         client.set_state(PgWireConnectionState::ReadyForQuery);
         client.set_transaction_status(status);
@@ -67,13 +76,13 @@ impl Connection {
         let session = session
             .as_mut()
             .ok_or_else(|| protocol_error("08P01", "a query came before the start-up message".to_owned()))?;
-        let statements = session.parse(text).map_err(|error| wire_error(&error))?;
+        let statements = parse(session, text).map_err(|error| wire_error(&error))?;
         if statements.iter().all(|parsed| matches!(parsed.statement, sql::Statement::Empty)) {
             client.feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
             return Ok(());
         }
         for parsed in &statements {
-            let guard = self.begin_statement();
+            let guard = self.begin_statement(session);
             let output = guard
                 .run(session.execute(parsed))
                 .await?
@@ -100,6 +109,15 @@ impl Connection {
             client.feed(PgWireBackendMessage::CommandComplete(tag)).await?;
         }
         Ok(())
+    }
+}
+
+/// A long text takes its time; the other clients of this thread must not wait for it.
+fn parse(session: &Session, text: &str) -> Result<Vec<sql::Parsed>, sql::SqlError> {
+    if text.len() < LONG_TEXT {
+        session.parse(text)
+    } else {
+        tokio::task::block_in_place(|| session.parse(text))
     }
 }
 

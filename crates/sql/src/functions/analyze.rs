@@ -17,6 +17,8 @@
 //! | casts of times, intervals, floats and bytes to text | `to_text` |
 //! | casts of text to intervals | `to_interval` |
 //!
+//! Conditions with `NOT IN (SELECT …)`, `ANY` and `ALL` are between the two: see [`subquery`].
+//!
 //! Comparisons are left alone, so that filters are still pushed down. Column names do not change: a
 //! rewritten expression that would print otherwise gets its old name as an alias.
 
@@ -26,6 +28,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
+use datafusion::error::DataFusionError;
 use datafusion::functions::datetime::date_part::DatePartFunc;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -34,7 +37,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
-use super::{arithmetic, extract, interval, modulo, numeric, regexp, text};
+use super::{arithmetic, bytea, extract, interval, modulo, numeric, regexp, subquery, text};
+use crate::error::SqlErrorKind;
 
 type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
 
@@ -44,9 +48,10 @@ pub(super) fn rules(existing: &[Rule]) -> Vec<Rule> {
         Arc::new(Pass { name: "postgresql_types", changes_types: true, rewrite: before_coercion });
     let after: Rule =
         Arc::new(Pass { name: "postgresql_values", changes_types: false, rewrite: after_coercion });
-    let is_ours = |rule: &Rule| [before.name(), after.name()].contains(&rule.name());
+    let conditions: Rule = Arc::new(subquery::SubqueryConditions);
+    let is_ours = |rule: &Rule| [before.name(), conditions.name(), after.name()].contains(&rule.name());
     let between: Vec<Rule> = existing.iter().filter(|rule| !is_ours(rule)).cloned().collect();
-    [vec![before], between, vec![after]].concat()
+    [vec![before], between, vec![conditions, after]].concat()
 }
 
 /// A rewrite of every expression of a plan.
@@ -85,9 +90,21 @@ impl Pass {
         })?;
         // Types may have changed here or in an input.
         plan.map_data(|plan| match plan {
+            LogicalPlan::Values(values) if self.changes_types => {
+                let rows = values.values.into_iter().map(|row| row.into_iter().map(untyped_null).collect());
+                LogicalPlanBuilder::values(rows.collect())?.build()
+            }
             LogicalPlan::Values(values) => LogicalPlanBuilder::values(values.values)?.build(),
             plan => plan.recompute_schema(),
         })
+    }
+}
+
+/// A NULL among integers was given the type that DataFusion gives integers: it takes the others'.
+fn untyped_null(cell: Expr) -> Expr {
+    match cell {
+        Expr::Literal(ScalarValue::Int64(None), metadata) => Expr::Literal(ScalarValue::Null, metadata),
+        cell => cell,
     }
 }
 
@@ -112,7 +129,7 @@ fn before_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(value) => Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(value)), metadata)),
             Err(_) => Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), metadata)),
         }),
-        Expr::ScalarFunction(function) => Ok(replaced_function(function)),
+        Expr::ScalarFunction(function) => replaced_function(function),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) => {
             if numeric::divides(&left.get_type(schema)?, &right.get_type(schema)?) {
                 return Ok(call(numeric::divide(), vec![*left, *right]));
@@ -123,10 +140,16 @@ fn before_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-fn replaced_function(function: ScalarFunction) -> Transformed<Expr> {
+fn replaced_function(function: ScalarFunction) -> Result<Transformed<Expr>> {
     let ScalarFunction { func, mut args } = function;
     if func.name() == "date_part" && func.inner().is::<DatePartFunc>() {
-        return call(extract::extract(), args);
+        return Ok(call(extract::extract(), args));
+    }
+    // DataFusion's gives one list a row where PostgreSQL gives many rows.
+    if matches!(func.name(), "generate_series" | "range") {
+        let feature = format!("set-returning function {}() in an expression", func.name());
+        let hint = "Write it in FROM: SELECT g FROM generate_series(1, 3) AS s(g).";
+        return Err(DataFusionError::External(Box::new(SqlErrorKind::unsupported(feature).hint(hint))));
     }
     // `(regexp_match(…))[n]`
     if func.name() == "array_element"
@@ -134,18 +157,18 @@ fn replaced_function(function: ScalarFunction) -> Transformed<Expr> {
         && inner.func.name() == "regexp_match"
     {
         let arguments = std::iter::once(subscript.clone()).chain(inner.args.iter().cloned()).collect();
-        return call(regexp::group_function(), arguments);
+        return Ok(call(regexp::group_function(), arguments));
     }
     if func.name() == modulo::NAME && args.len() == 2 {
         let right = args.remove(1);
         let left = args.remove(0);
-        return Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(
+        return Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(
             Box::new(left),
             Operator::Modulo,
             Box::new(right),
-        )));
+        ))));
     }
-    Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args }))
+    Ok(Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })))
 }
 
 fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -170,7 +193,9 @@ fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             if let Some(function) = numeric::rounding_cast(&from, &to) {
                 return Ok(call(function, vec![*cast.expr]));
             }
-            if let Some(function) = interval::interval_cast(&from, &to) {
+            if let Some(function) =
+                interval::interval_cast(&from, &to).or_else(|| bytea::bytea_cast(&from, &to))
+            {
                 return Ok(call(function, vec![*cast.expr]));
             }
             let Some(function) = text::text_cast(&from, &to) else {

@@ -5,11 +5,14 @@
 
 mod analyze;
 mod arithmetic;
+mod bytea;
 mod extract;
 mod interval;
+mod lengths;
 mod modulo;
 mod numeric;
 mod regexp;
+mod subquery;
 mod text;
 mod to_char;
 
@@ -24,12 +27,14 @@ use crate::error::{SqlError, SqlErrorKind};
 /// Functions found by name.
 #[must_use]
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
-    vec![
+    let mut functions = vec![
         Arc::new(extract::date_part_function()),
         Arc::new(modulo::function()),
         Arc::new(regexp::function()),
         Arc::new(to_char::function()),
-    ]
+    ];
+    functions.extend(lengths::functions());
+    functions
 }
 
 /// Gives a session our functions and our meaning of operators, literals and casts. Batch and

@@ -134,4 +134,84 @@ mod tests {
         }
         assert_ne!(code(&format!("SELECT 1::{}INT", "ARRAY<".repeat(100_000))), "00000");
     }
+
+    /// What is read by trying must not be tried twice at every level.
+    #[test]
+    fn nesting_costs_no_more_than_its_length() {
+        for (open, middle, close) in [
+            ("SELECT ", "1", ""),
+            ("SELECT (", "1", ")"),
+            ("SELECT abs(", "1", ")"),
+            ("SELECT abs(x => ", "1", ")"),
+            ("SELECT abs(1, ", "1", ")"),
+            ("SELECT count(DISTINCT ", "1", ")"),
+            ("SELECT sum(1) FILTER (WHERE ", "true", ")"),
+            ("SELECT sum(1) OVER (ORDER BY ", "1", ")"),
+            ("SELECT (SELECT ", "1", ")"),
+            ("SELECT abs((SELECT ", "1", "))"),
+            ("SELECT EXISTS (SELECT ", "1", ")"),
+            ("SELECT 1 IN (1, ", "1", ")"),
+            ("SELECT 1 IN (", "1", ")"),
+            ("SELECT 1 IN (SELECT ", "1", ")"),
+            ("SELECT 1 = ANY (", "1", ")"),
+            ("SELECT CASE WHEN ", "true", " THEN 1 END"),
+            ("SELECT CASE ", "1", " WHEN 1 THEN 1 END"),
+            ("SELECT CASE WHEN true THEN 1 ELSE ", "1", " END"),
+            ("SELECT CAST(", "1", " AS INT)"),
+            ("SELECT ARRAY[", "1", "]"),
+            ("SELECT a[", "1", "]"),
+            ("SELECT ARRAY(SELECT ", "1", ")"),
+            ("SELECT ROW(", "1", ")"),
+            ("SELECT (1, ", "1", ")"),
+            ("SELECT extract(year FROM ", "a", ")"),
+            ("SELECT substring(", "a", " FROM 1)"),
+            ("SELECT trim(BOTH 'x' FROM ", "a", ")"),
+            ("SELECT position('x' IN ", "a", ")"),
+            ("SELECT overlay(", "a", " PLACING 'x' FROM 1)"),
+            ("SELECT a BETWEEN ", "1", " AND 2"),
+            ("SELECT NOT ", "true", ""),
+            ("SELECT - ", "1", ""),
+            ("SELECT INTERVAL ", "'1 day'", ""),
+            ("SELECT * FROM (", "t", ")"),
+            ("SELECT * FROM (t JOIN ", "t", " USING (a))"),
+            ("SELECT * FROM t JOIN ", "t", " ON true"),
+            ("SELECT * FROM (SELECT * FROM ", "t", ") AS s"),
+            ("SELECT * FROM LATERAL (SELECT * FROM ", "t", ") AS s"),
+            ("SELECT * FROM TUMBLE((SELECT * FROM ", "t", "), ts, INTERVAL '1 s')"),
+            ("SELECT * FROM TABLE(TUMBLE(TABLE ", "t", ", DESCRIPTOR(ts), INTERVAL '1' SECOND))"),
+            ("WITH c AS (", "SELECT 1", ") SELECT * FROM c"),
+            ("SELECT 1 UNION (", "SELECT 1", ")"),
+            ("VALUES (", "1", ")"),
+            ("SELECT 1 GROUP BY (", "1", ")"),
+            ("SELECT 1 GROUP BY ROLLUP (", "1", ")"),
+            ("SELECT 1 ORDER BY (", "1", ")"),
+            ("SELECT 1 WINDOW w AS (ORDER BY ", "1", ")"),
+            ("INSERT INTO t VALUES (", "1", ")"),
+            ("UPDATE t SET a = (", "1", ")"),
+            ("DELETE FROM t WHERE (", "true", ")"),
+            ("CREATE TABLE t (a INT DEFAULT (", "1", "))"),
+            ("CREATE TABLE t (a ARRAY<", "INT", ">)"),
+            ("CREATE TABLE t (a STRUCT<b ", "INT", ">)"),
+            ("CREATE MATERIALIZED VIEW v AS SELECT abs(", "1", ") FROM t"),
+            ("CREATE SOURCE s (a BIGINT, WATERMARK FOR a AS abs(", "a", "))"),
+            ("EXPLAIN ", "SELECT 1", ""),
+        ] {
+            // The statement's head once, what nests many times.
+            let at = open.rfind(['(', '[', '<']).map_or(0, |at| {
+                let head = &open[..at];
+                head.rfind(' ').map_or(0, |space| space + 1)
+            });
+            let (head, nest) = if at == 0 {
+                open.split_at(open.find(' ').map_or(0, |at| at + 1))
+            } else {
+                open.split_at(at)
+            };
+            for depth in [30, 90] {
+                // Whatever the answer, it must come.
+                let _ = parse(&format!("{head}{}{middle}{}", nest.repeat(depth), close.repeat(depth)));
+                let _ = parse(&format!("{}{middle}{}", open.repeat(depth), close.repeat(depth)));
+                let _ = parse(&format!("{head}{}", nest.repeat(depth)));
+            }
+        }
+    }
 }

@@ -13,7 +13,6 @@ use crate::statement::{QualifiedName, Statement, options};
 #[derive(Debug, Clone)]
 pub struct CreateView {
     pub name: QualifiedName,
-    pub or_replace: bool,
     pub if_not_exists: bool,
     /// `CREATE VIEW v (a, b) AS …`.
     pub columns: Vec<String>,
@@ -33,7 +32,7 @@ pub struct CreateMaterializedView {
     pub options: BTreeMap<String, String>,
 }
 
-/// `CREATE [OR REPLACE] [MATERIALIZED] VIEW`.
+/// `CREATE [MATERIALIZED] VIEW`; `OR REPLACE` is read, to be refused by its name.
 pub(crate) fn is_next(grammar: &Grammar<'_>) -> bool {
     [&["CREATE"][..], &["CREATE", "OR", "REPLACE"]].iter().any(|start| {
         [&["VIEW"][..], &["MATERIALIZED", "VIEW"]].iter().any(|rest| grammar.at(&[*start, *rest].concat()))
@@ -46,10 +45,11 @@ pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<Statement> {
     let or_replace = grammar.take(&["OR", "REPLACE"]);
     let materialized = grammar.take(&["MATERIALIZED"]);
     grammar.expect(&["VIEW"])?;
-    if or_replace && materialized {
-        return Err(SqlErrorKind::unsupported("CREATE OR REPLACE MATERIALIZED VIEW")
+    if or_replace {
+        let kind = if materialized { "MATERIALIZED VIEW" } else { "VIEW" };
+        return Err(SqlErrorKind::unsupported(format!("CREATE OR REPLACE {kind}"))
             .at(start)
-            .hint("Use DROP MATERIALIZED VIEW and CREATE MATERIALIZED VIEW."));
+            .hint(format!("Use DROP {kind} and CREATE {kind}.")));
     }
     let if_not_exists = grammar.if_not_exists();
     let name = grammar.name()?;
@@ -80,7 +80,6 @@ pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<Statement> {
     }
     Ok(Statement::CreateView(CreateView {
         name,
-        or_replace,
         if_not_exists,
         columns,
         query: body.query,

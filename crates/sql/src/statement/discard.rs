@@ -10,11 +10,6 @@ pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<Statement> {
         Some("DISCARD") => discard(grammar)?,
         Some("DEALLOCATE") => deallocate(grammar)?,
         Some("CLOSE") => close(grammar)?,
-        Some("LISTEN") => {
-            grammar.advance();
-            grammar.identifier()?;
-            "LISTEN"
-        }
         _ => {
             grammar.expect(&["UNLISTEN"])?;
             if !grammar.take_token(&Token::Mul) {

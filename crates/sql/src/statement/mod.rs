@@ -125,7 +125,7 @@ pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<Statement> {
             Ok(Statement::Flush { durable: grammar.take(&["DURABLE"]) })
         }
         Some("BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT") => transaction::parse(grammar),
-        Some("DISCARD" | "DEALLOCATE" | "CLOSE" | "LISTEN" | "UNLISTEN") => discard::parse(grammar),
+        Some("DISCARD" | "DEALLOCATE" | "CLOSE" | "UNLISTEN") => discard::parse(grammar),
         _ => Err(unsupported::refuse(grammar)),
     }
 }

@@ -20,6 +20,7 @@ const VERBS: &[&str] = &[
     "FETCH",
     "GRANT",
     "KILL",
+    "LISTEN",
     "LOAD",
     "LOCK",
     "MERGE",

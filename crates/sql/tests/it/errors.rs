@@ -25,7 +25,7 @@ fn syntax_errors_point_at_the_token_in_characters() {
         SELEC 1
             42601 1 syntax error at or near "SELEC"
         SELECT 'é' FROM FROM
-            ok
+            42601 17 syntax error at or near "FROM"
         SELECT 1; SELECT 'ä'; SELECT (1
             42601 32 syntax error at end of input
         SELECT 1;

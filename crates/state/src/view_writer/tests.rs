@@ -53,6 +53,16 @@ fn show(run: Option<Run>, key_len: usize) -> Vec<String> {
     lines.collect()
 }
 
+#[test]
+fn an_idempotent_writer_takes_a_row_any_number_of_times() {
+    let mut writer = ViewWriter::idempotent(TABLE, schema(&["k", "v"], 1));
+    push(&mut writer, &[(1, 5, 1), (2, 6, 1)]);
+    push(&mut writer, &[(1, 5, 1)]);
+    assert_eq!(show(writer.finish(&empty().current()).unwrap(), 1), ["+ 1 5", "+ 2 6"]);
+    push(&mut writer, &[(1, 5, 1), (1, 6, 1)]);
+    assert!(writer.finish(&empty().current()).is_err());
+}
+
 fn finish_keyed(batches: &[&[(i64, i64, i64)]]) -> Result<Vec<String>> {
     let mut writer = keyed();
     batches.iter().for_each(|batch| push(&mut writer, batch));

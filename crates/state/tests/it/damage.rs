@@ -198,6 +198,34 @@ fn a_shortened_manifest_never_loses_rows() {
 }
 
 #[test]
+fn a_manifest_cut_behind_a_flush_of_everything_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    // An open flushes every family and deletes the log: from then on only the end of the MANIFEST
+    // says which table files hold the rows.
+    let database = database(folder.path(), Size::Small, 4).reopen();
+    let manifest = |image: &Path| {
+        let current = fs::read_to_string(image.join("rocksdb/CURRENT")).unwrap();
+        image.join("rocksdb").join(current.trim_end())
+    };
+    let full = length(&manifest(&database.path));
+    let cuts: Vec<usize> = [20].into_iter().chain((1..full).step_by(101)).collect();
+    let damage = |image: &Path, case: usize| {
+        cuts.get(case).is_some_and(|cut| {
+            edit(&manifest(image), |bytes| bytes.truncate(bytes.len() - cut));
+            true
+        })
+    };
+    let mut refused = 0;
+    for_each_damage(&database, 4, damage, |case, answer| {
+        assert!(answer != Answer::ReadFailed, "case {case}");
+        let is_refused = matches!(&answer, Answer::Refused(_));
+        assert!(is_refused || case > 0, "20 bytes less: {answer:?}");
+        refused += usize::from(is_refused);
+    });
+    assert!(refused > cuts.len() / 2, "only {refused} of {} cuts were noticed", cuts.len());
+}
+
+#[test]
 fn a_bit_flipped_in_the_manifest_never_loses_rows() {
     let folder = tempfile::tempdir().unwrap();
     let database = database(folder.path(), Size::Large, 3);

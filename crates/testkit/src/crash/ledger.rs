@@ -60,7 +60,7 @@ pub struct Found {
 /// What became of the statement under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// There was none.
+    /// There was none, or none that changes anything.
     Nothing,
     Applied,
     NotApplied,
@@ -120,7 +120,9 @@ impl Ledger {
         transfers.extend(pending.transfer);
         let after = difference(&pending.rows, &transfers, &found.rows, &found_transfers);
         match (before, after) {
-            (_, Ok(())) => {
+            // It met no row, so nobody can tell.
+            (Ok(()), Ok(())) => Ok(Outcome::Nothing),
+            (Err(_), Ok(())) => {
                 self.rows = pending.rows;
                 self.transfers = transfers;
                 Ok(Outcome::Applied)

@@ -23,16 +23,9 @@ pub fn binary() -> &'static Path {
         let target = profile.parent().expect("<target>/release");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
-            .args([
-                "build",
-                "--quiet",
-                "--release",
-                "--package",
-                "server",
-                "--bin",
-                "highwater",
-                "--target-dir",
-            ])
+            // Of the whole workspace, because the choice of packages decides which features their
+            // dependencies have: for the server alone a part of them would be built once more.
+            .args(["build", "--quiet", "--release", "--workspace", "--bin", "highwater", "--target-dir"])
             .arg(target)
             .current_dir(crate::repository())
             .status();
@@ -51,6 +44,8 @@ pub struct Options {
     pub checkpoint_interval: Duration,
     /// Where its messages are added.
     pub log: PathBuf,
+    /// Further flags.
+    pub flags: Vec<String>,
 }
 
 /// A server that may not be ready yet. Killed when dropped.
@@ -93,8 +88,9 @@ impl Process {
             .arg(options.parallelism.to_string())
             .arg("--checkpoint-interval")
             .arg(format!("{}ms", options.checkpoint_interval.as_millis()))
+            .args(&options.flags)
             // A configuration file of the developer must not change the test.
-            .env("HIGHWATER_CONFIG", "/nonexistent")
+            .env("HIGHWATER_CONFIG", "/dev/null")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -106,7 +102,8 @@ impl Process {
         std::thread::spawn(move || {
             let mut sender = Some(sender);
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if let (Some(port), Some(sender)) = (announced_port(&line), sender.take()) {
+                let Some(port) = announced_port(&line) else { continue };
+                if let Some(sender) = sender.take() {
                     let _ = sender.send(port);
                 }
             }
@@ -141,7 +138,14 @@ impl Process {
         kilobytes.expect("a number") << 10
     }
 
-    /// Ends it as a power cut would, and waits until it is gone.
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it at once, without a chance to finish anything, and waits until it is gone. What it had
+    /// written stays with the operating system: this is no power cut.
     pub fn kill(&mut self) {
         // It may have ended by itself; then there is nothing to kill.
         let _ = self.child.kill();

@@ -9,23 +9,67 @@ use super::random::Random;
 use super::sql::{Stop, connect, rows, succeed};
 use super::views::{ACCOUNTS, Input, OPENING_BALANCE, VIEWS, equal};
 
-/// Reads views and tables in one transaction each, until the connection is lost.
+/// Reads views and tables in one transaction each, until the connection is lost. What it sees is
+/// one instant of the database, and never an earlier one than what it saw before.
 pub async fn read_on(address: SocketAddr, mut random: Random) -> Result<(), String> {
     let over_tables: Vec<_> = VIEWS.iter().filter(|view| view.input == Input::Tables).collect();
     let stopped = async {
         let client = connect(address).await?;
+        let mut last = Counts::default();
         loop {
             let view = random.pick(&over_tables);
             succeed(&client, "BEGIN").await?;
             let found = rows(&client, &format!("SELECT * FROM {}", view.name)).await?;
             let expected = rows(&client, &view.batch()).await?;
             let total = rows(&client, "SELECT sum(balance) FROM account").await?;
+            let counts = Counts::read(&client).await?;
             succeed(&client, "COMMIT").await?;
             equal(view.name, &found, &expected)?;
             equal("balance", &total, &[vec![(ACCOUNTS * OPENING_BALANCE).to_string()]])?;
+            counts.check_after(&last)?;
+            last = counts;
         }
     };
     ended("reader", stopped.await)
+}
+
+/// Numbers of rows that only ever grow, of one instant.
+#[derive(Debug, Default)]
+struct Counts {
+    transfers: i64,
+    /// Each transfer is two moves.
+    moves: i64,
+    events: i64,
+    in_windows: i64,
+    late: i64,
+}
+
+impl Counts {
+    async fn read(client: &Client) -> Result<Self, Stop> {
+        Ok(Self {
+            transfers: count(client, "SELECT count(*) FROM transfer").await?,
+            moves: count(client, "SELECT coalesce(sum(moves), 0) FROM turnover").await?,
+            events: count(client, "SELECT coalesce(sum(events), 0) FROM event_by_kind").await?,
+            in_windows: count(client, "SELECT coalesce(sum(events), 0) FROM event_10s").await?,
+            late: count(client, "SELECT count(*) FROM \"event_10s$late\"").await?,
+        })
+    }
+
+    fn check_after(&self, last: &Self) -> Result<(), Stop> {
+        let is_one_instant = self.moves == 2 * self.transfers && self.in_windows + self.late == self.events;
+        let goes_on =
+            self.transfers >= last.transfers && self.events >= last.events && self.late >= last.late;
+        if is_one_instant && goes_on {
+            return Ok(());
+        }
+        Err(Stop::Wrong(format!("{self:?} is no instant, or an earlier one than {last:?}")))
+    }
+}
+
+async fn count(client: &Client, query: &str) -> Result<i64, Stop> {
+    let found = rows(client, query).await?;
+    let number = found.first().and_then(|row| row.first()).and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Stop::Wrong(format!("{query}\n  answered {found:?}")))
 }
 
 /// Creates and drops views, and knows which may exist.

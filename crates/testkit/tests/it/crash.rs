@@ -44,6 +44,7 @@ impl Killed {
             parallelism: 2,
             checkpoint_interval: Duration::from_millis(50),
             log: folder.path().join("server.log"),
+            flags: Vec::new(),
         };
         let killed = Self { folder, options };
         block_on(killed.fill());
@@ -143,4 +144,17 @@ fn a_folder_that_another_server_holds_is_refused() {
         assert!(ended.messages.contains(&*options.data.to_string_lossy()), "{ended}");
         assert!(ended.messages.contains("in use"), "{ended}");
     });
+}
+
+#[test]
+fn a_data_folder_is_not_passed_over_for_memory() {
+    let killed = Killed::create();
+    let options =
+        Options { flags: vec!["--state-backend".to_owned(), "memory".to_owned()], ..killed.options.clone() };
+    let ended = block_on(async {
+        Process::spawn(&options).ready(&options).await.err().expect("the folder holds a database")
+    });
+    assert_eq!(ended.status.code(), Some(1), "{ended}");
+    assert!(ended.messages.contains("holds a database"), "{ended}");
+    assert!(ended.messages.contains(&*options.data.to_string_lossy()), "{ended}");
 }

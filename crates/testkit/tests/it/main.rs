@@ -2,9 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod command_line;
 mod crash;
+mod event_time;
 mod eviction;
+mod hostile;
 mod memory;
 mod nexmark;
+mod protocol;
+mod psql;
+mod random_views;
+mod readme;
 mod slt;
 mod tidy;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use testkit::database::Backend;
+use testkit::shape::Shape;
 use testkit::slt::{Way, run_file};
 
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -38,7 +39,13 @@ fn run_folder(folder: &str, way: Way) {
     assert!(failures.is_empty(), "{} files failed:\n\n{}", failures.len(), failures.join("\n\n"));
 }
 
-const STRAIGHT: Way = Way { backend: Backend::Memory, parallelism: 2, restart: false, over_the_wire: false };
+const STRAIGHT: Way = Way {
+    backend: Backend::Memory,
+    parallelism: 2,
+    restart: false,
+    over_the_wire: false,
+    shape: Shape::AsWritten,
+};
 
 #[test]
 fn batch_in_process() {
@@ -60,6 +67,10 @@ fn errors_over_the_wire() {
     run_folder("errors", Way { over_the_wire: true, ..STRAIGHT });
 }
 
+const IN_MEMORY_KILLED: Way = Way { restart: true, ..STRAIGHT };
+const ON_DISK_OVER_THE_WIRE: Way = Way { backend: Backend::RocksDb, over_the_wire: true, ..STRAIGHT };
+const ON_DISK_KILLED: Way = Way { backend: Backend::RocksDb, restart: true, ..STRAIGHT };
+
 #[test]
 fn streaming_in_memory() {
     run_folder("streaming", STRAIGHT);
@@ -67,15 +78,42 @@ fn streaming_in_memory() {
 
 #[test]
 fn streaming_in_memory_killed_and_restarted() {
-    run_folder("streaming", Way { restart: true, ..STRAIGHT });
+    run_folder("streaming", IN_MEMORY_KILLED);
 }
 
 #[test]
 fn streaming_on_disk_over_the_wire() {
-    run_folder("streaming", Way { backend: Backend::RocksDb, over_the_wire: true, ..STRAIGHT });
+    run_folder("streaming", ON_DISK_OVER_THE_WIRE);
 }
 
 #[test]
 fn streaming_on_disk_killed_and_restarted() {
-    run_folder("streaming", Way { backend: Backend::RocksDb, restart: true, ..STRAIGHT });
+    run_folder("streaming", ON_DISK_KILLED);
+}
+
+/// Runs the cases in every shape.
+fn run_cases(way: Way) {
+    for shape in [Shape::AsWritten, Shape::Together, Shape::ViewsLast] {
+        run_folder("cases", Way { shape, ..way });
+    }
+}
+
+#[test]
+fn cases_in_memory() {
+    run_cases(STRAIGHT);
+}
+
+#[test]
+fn cases_in_memory_killed_and_restarted() {
+    run_cases(IN_MEMORY_KILLED);
+}
+
+#[test]
+fn cases_on_disk_over_the_wire() {
+    run_cases(ON_DISK_OVER_THE_WIRE);
+}
+
+#[test]
+fn cases_on_disk_killed_and_restarted() {
+    run_cases(ON_DISK_KILLED);
 }

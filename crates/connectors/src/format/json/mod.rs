@@ -29,7 +29,7 @@ use memchr::memchr_iter;
 
 use crate::format::datetime::EpochUnit;
 use crate::format::names::Names;
-use crate::format::rows::{RowPlan, base_position, is_oversized, oversized_error, utf8, without_mark};
+use crate::format::rows::{ChunkText, RowPlan, base_position, is_oversized, oversized_error, without_mark};
 use crate::format::value::ValueError;
 
 pub(crate) use record::append_json_text;
@@ -62,14 +62,19 @@ impl Decoder for JsonDecoder {
             return rows.finish();
         }
         let mut reader = record::RecordReader::new(&self.names);
-        let mut position = base_position(chunk);
-        for line in lines(&chunk.bytes) {
-            let record = if position == 0 { without_mark(line) } else { line };
-            if !record.trim_ascii().is_empty() {
-                let outcome = utf8(record).and_then(|text| reader.read(text, &mut rows));
-                rows.end_record(position, record, outcome);
+        let (base, bytes) = (base_position(chunk), chunk.bytes.as_ref());
+        let text = ChunkText::new(bytes);
+        let mut start = if base == 0 { bytes.len() - without_mark(bytes).len() } else { 0 };
+        // The mark belongs to the first record: it begins where the file does.
+        let mut position = base;
+        for line in lines(&bytes[start..]) {
+            let end = start + line.len();
+            if !line.trim_ascii().is_empty() {
+                let outcome = text.record(start..end).and_then(|text| reader.read(text, &mut rows));
+                rows.end_record(position, line, outcome);
             }
-            position += line.len() as i64 + 1;
+            start = end + 1;
+            position = base + start as i64;
         }
         rows.finish()
     }

@@ -6,9 +6,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use rocksdb::{
-    Cache, ColumnFamily, DB, DBRawIteratorWithThreadMode, ReadOptions, SnapshotWithThreadMode,
-};
+use rocksdb::{Cache, ColumnFamily, DB, DBRawIteratorWithThreadMode, ReadOptions, SnapshotWithThreadMode};
 
 use super::chain::{CHAIN_PREFIX, ChainEntry};
 use super::floors::Floors;
