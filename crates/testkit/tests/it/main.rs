@@ -1,5 +1,12 @@
 //! All integration tests of the workspace, in one binary.
 
+#![allow(
+    warnings,
+    clippy::all,
+    clippy::pedantic,
+    clippy::restriction,
+    reason = "test code; its lints are not worked through yet"
+)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod command_line;
