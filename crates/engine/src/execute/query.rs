@@ -11,6 +11,7 @@ use dataflow::row_bytes;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -29,6 +30,10 @@ use crate::point_read::PointRead;
 use crate::rewrite::rewrite;
 use crate::transaction::ReadView;
 use crate::{Output, Rows, Session};
+
+/// Of the memory of queries, one in so many bytes is what a sort keeps back for merging: with
+/// DataFusion's 10 MiB no sort at all would run in a small budget.
+const SORT_SHARE: usize = 16;
 
 pub(super) async fn run(session: &mut Session, query: &ast::Query) -> Result<Output, SqlError> {
     let live = fixed_live(session).await?;
@@ -80,6 +85,7 @@ pub(super) async fn plan(
     let ctx = session.plan_context(live);
     let view = tables.view();
     let partitions = session.shared.parallelism;
+    let pool = session.shared.query_env.memory_pool.memory_limit();
     let plan = session
         .shared
         .workers
@@ -87,7 +93,12 @@ pub(super) async fn plan(
             rewrite(&mut query);
             let tables: Arc<dyn BatchTables> = Arc::new(tables);
             let mut plan = plan_query(&query, &ctx, &tables)?;
-            plan.state.config_mut().options_mut().execution.target_partitions = partitions;
+            let execution = &mut plan.state.config_mut().options_mut().execution;
+            execution.target_partitions = partitions;
+            if let MemoryLimit::Finite(bytes) = pool {
+                let most = bytes / SORT_SHARE;
+                execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(most);
+            }
             Ok(plan)
         })
         .await?;

@@ -175,7 +175,8 @@ fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             if let Some(function) = arithmetic::function_of(op) {
-                let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
+                let left_type = arithmetic::type_of(&left, schema)?;
+                let right_type = arithmetic::type_of(&right, schema)?;
                 if left_type == right_type && arithmetic::is_integer(&left_type) {
                     return Ok(call(function, vec![*left, *right]));
                 }

@@ -17,10 +17,10 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum, Primitiv
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{ArrowNativeTypeOp, DataType, Field, FieldRef, Int16Type, Int32Type, Int64Type};
 use arrow::error::ArrowError;
-use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::common::{DFSchema, Result, internal_err, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::physical_expr_common::datum::apply;
 
@@ -84,17 +84,11 @@ impl ScalarUDFImpl for CheckedArithmetic {
     }
 
     fn display_name(&self, args: &[Expr]) -> Result<String> {
-        match args {
-            [left, right] => Ok(format!("{left} {} {right}", self.sign)),
-            _ => internal_err!("{} takes two arguments", self.name),
-        }
+        self.written(args, ToString::to_string)
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        match args {
-            [left, right] => Ok(format!("{} {} {}", left.schema_name(), self.sign, right.schema_name())),
-            _ => internal_err!("{} takes two arguments", self.name),
-        }
+        self.written(args, |operand| operand.schema_name().to_string())
     }
 
     fn signature(&self) -> &Signature {
@@ -122,6 +116,48 @@ impl ScalarUDFImpl for CheckedArithmetic {
         };
         apply(left, right, |left, right| self.operation.evaluate(left, right))
     }
+}
+
+impl CheckedArithmetic {
+    /// `a + b - c`: a chain of operators is written in one go. DataFusion asks for the name at every
+    /// level of a tree; a name made of the names below would cost the square of the chain each time.
+    fn written(&self, args: &[Expr], write: impl Fn(&Expr) -> String) -> Result<String> {
+        let mut right_to_left = Vec::new();
+        let (mut operator, mut operands) = (self, args);
+        loop {
+            let [left, right] = operands else {
+                return internal_err!("{} takes two arguments", operator.name);
+            };
+            right_to_left.push(write(right));
+            right_to_left.push(operator.sign.to_owned());
+            match of(left) {
+                Some((next, next_operands)) => (operator, operands) = (next, next_operands),
+                None => {
+                    right_to_left.push(write(left));
+                    break;
+                }
+            }
+        }
+        right_to_left.reverse();
+        Ok(right_to_left.join(" "))
+    }
+}
+
+/// An expression as an operator of ours, with its operands.
+fn of(expr: &Expr) -> Option<(&CheckedArithmetic, &[Expr])> {
+    let Expr::ScalarFunction(function) = expr else { return None };
+    let operator = function.func.inner().downcast_ref::<CheckedArithmetic>()?;
+    Some((operator, &function.args))
+}
+
+/// The type of an operand. In a chain of operators it is that of the first one: asking DataFusion at
+/// every level would walk down the whole chain each time, naming every field.
+pub(super) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
+    let mut expr = expr;
+    while let Some((_, [left, _])) = of(expr) {
+        expr = left;
+    }
+    expr.get_type(schema)
 }
 
 /// The field of a function that is NULL exactly when an argument is.

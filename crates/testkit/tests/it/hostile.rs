@@ -138,7 +138,6 @@ fn text_that_is_not_utf8_is_refused_and_stores_nothing() {
 }
 
 #[test]
-#[ignore = "a chain of a thousand operators is planned for longer than the client waits: docs/limits.md"]
 fn statements_of_any_depth_and_length_are_answered() {
     let server = server();
     let mut wire = server.wire();
