@@ -28,7 +28,7 @@ pub(crate) fn optimize(plan: LogicalPlan, state: &SessionState) -> Result<Logica
         Arc::new(SimplifyExpressions::new()),
         Arc::new(ReplaceDistinctWithAggregate::new()),
         Arc::new(EliminateDuplicatedExpr::new()),
-        Arc::new(PushDownFilters(PushDownFilter::new())),
+        Arc::new(PushDownFilters::default()),
         Arc::new(CommonSubexprEliminate::new()),
         Arc::new(OptimizeProjections::new()),
     ]);
@@ -39,10 +39,18 @@ pub(crate) fn optimize(plan: LogicalPlan, state: &SessionState) -> Result<Logica
     optimizer.optimize(plan, &context, |_, _| {})
 }
 
+/// The rules of a batch query: DataFusion's, with ours in the place of the one it corrects.
+pub(crate) fn batch_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let ours = Arc::new(PushDownFilters::default());
+    let corrected = |rule: Arc<dyn OptimizerRule + Send + Sync>| {
+        if rule.name() == ours.name() { Arc::<PushDownFilters>::clone(&ours) } else { rule }
+    };
+    Optimizer::new().rules.into_iter().map(corrected).collect()
+}
+
 /// DataFusion's rule, but for a condition without columns over an aggregate without groups: below
-/// it, a condition that is false would leave the one row of the aggregate standing. (In batch such
-/// a condition has been folded away before.)
-#[derive(Debug)]
+/// it, a condition that is false would leave the one row of the aggregate standing.
+#[derive(Debug, Default)]
 struct PushDownFilters(PushDownFilter);
 
 impl OptimizerRule for PushDownFilters {
@@ -60,8 +68,12 @@ impl OptimizerRule for PushDownFilters {
 }
 
 fn stays_above(plan: &LogicalPlan) -> bool {
-    let LogicalPlan::Filter(filter) = plan else { return false };
-    let LogicalPlan::Aggregate(aggregate) = filter.input.as_ref() else { return false };
-    aggregate.group_expr.is_empty()
-        && split_conjunction(&filter.predicate).iter().any(|condition| condition.column_refs().is_empty())
+    let (mut input, mut is_constant) = (plan, false);
+    // Filters on top of each other would be merged and pushed down together.
+    while let LogicalPlan::Filter(filter) = input {
+        let conditions = split_conjunction(&filter.predicate);
+        is_constant |= conditions.iter().any(|condition| condition.column_refs().is_empty());
+        input = filter.input.as_ref();
+    }
+    is_constant && matches!(input, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
 }

@@ -7,6 +7,7 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::prelude::SessionConfig;
 
 use crate::aggregates;
+use crate::optimize;
 use crate::window::WindowRelations;
 
 /// What a plan is made for.
@@ -34,6 +35,7 @@ fn build(mode: Mode) -> SessionState {
     let mut state = SessionStateBuilder::new()
         .with_config(config())
         .with_default_features()
+        .with_optimizer_rules(optimize::batch_rules())
         .with_relation_planners(vec![Arc::new(windows)])
         .with_type_planner(Arc::new(sql::types::SqlTypes))
         .build();
