@@ -35,21 +35,24 @@ async fn lines(session: &mut Session, text: &str) -> Vec<String> {
 
 struct Test {
     database: Database,
-    session: Session,
 }
 
 impl Test {
     async fn open(backend: Backend) -> Self {
         let database = Database::open_with_memory(backend, 2, BUDGET).await;
-        let session = database.engine().session("tester");
-        let mut test = Self { database, session };
+        let mut test = Self { database };
         test.run("CREATE TABLE t (id BIGINT PRIMARY KEY, k BIGINT, v BIGINT)").await;
         test.run(&format!("CREATE MATERIALIZED VIEW m AS {SELECT} GROUP BY k")).await;
         test
     }
 
+    /// In a session of its own: one that is left open would keep a killed engine's folder locked.
+    async fn lines(&self, text: &str) -> Vec<String> {
+        lines(&mut self.database.engine().session("tester"), text).await
+    }
+
     async fn run(&mut self, text: &str) {
-        lines(&mut self.session, text).await;
+        self.lines(text).await;
     }
 
     /// One row for each group from `from` to before `to`: its id is `round` and the group.
@@ -77,8 +80,8 @@ impl Test {
         let mut compared = 0;
         for from in (0..GROUPS).step_by(PART) {
             let of_part = format!("WHERE k BETWEEN {from} AND {}", from + PART as i64 - 1);
-            let view = lines(&mut self.session, &format!("SELECT * FROM m {of_part} ORDER BY k")).await;
-            let batch = lines(&mut self.session, &format!("{SELECT} {of_part} GROUP BY k ORDER BY k")).await;
+            let view = self.lines(&format!("SELECT * FROM m {of_part} ORDER BY k")).await;
+            let batch = self.lines(&format!("{SELECT} {of_part} GROUP BY k ORDER BY k")).await;
             assert!(view == batch, "groups from {from}: {:?}", first_difference(&view, &batch));
             compared += view.len();
         }
@@ -91,8 +94,7 @@ impl Test {
         self.run("FLUSH DURABLE").await;
         // The epoch of one more row: at its end memory is looked at.
         self.run("INSERT INTO t VALUES (-1, -1, 0); FLUSH; DELETE FROM t WHERE id = -1; FLUSH").await;
-        let memory =
-            lines(&mut self.session, "SELECT memory_bytes FROM highwater.jobs WHERE name = 'm'").await;
+        let memory = self.lines("SELECT memory_bytes FROM highwater.jobs WHERE name = 'm'").await;
         let memory: usize = memory[0].parse().unwrap();
         let budget = BUDGET * 3 / 8;
         assert!(memory <= budget, "{memory} bytes in memory, {budget} allowed");
@@ -101,7 +103,6 @@ impl Test {
 
     async fn kill_and_restart(&mut self, parallelism: usize) {
         self.database.kill_and_restart(parallelism).await;
-        self.session = self.database.engine().session("tester");
     }
 }
 
