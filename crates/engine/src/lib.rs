@@ -41,3 +41,4 @@ pub use engine::{Engine, EngineOptions};
 pub use output::{Output, Prepared, Rows, StatementKind};
 pub use runtime::Clock;
 pub use session::Session;
+pub use workers::STACK_BYTES;

@@ -29,8 +29,9 @@ use crate::error::from_datafusion;
 const BATCHES_AHEAD: usize = 2;
 /// Threads that may wait for an fsync at the same time.
 const BLOCKING_THREADS_MAX: usize = 64;
-/// Recursive descent over deep expressions (parser, planner, optimizer) needs room.
-const STACK_BYTES: usize = 8 << 20;
+/// Stack of every thread that parses, plans or drops statements, in bytes: all of that descends by
+/// recursion, as deep as the parser's bounds on nesting allow.
+pub const STACK_BYTES: usize = 8 << 20;
 
 pub(crate) struct Workers {
     /// `Some` until dropped: a runtime must not be dropped in the ordinary way inside of another.

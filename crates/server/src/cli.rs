@@ -53,6 +53,7 @@ pub fn main() -> ExitCode {
 
 fn execute(command: Command) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(engine::STACK_BYTES)
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;

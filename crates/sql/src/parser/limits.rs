@@ -14,7 +14,8 @@ use crate::parser::grammar::is_word;
 
 /// Brackets inside brackets.
 const DEPTH_MAX: usize = 100;
-/// Operators between two commas at one depth.
+/// Operators between two commas, with those inside of the brackets between them: how deep a tree can
+/// get.
 const CHAIN_MAX: usize = 1_000;
 /// Brackets of [`SPECIAL`] forms inside each other. When such a form does not parse, sqlparser reads
 /// it again as a call of a function: each one doubles the time until the error.
@@ -52,8 +53,18 @@ const PREFIXES_MAX: usize = 100;
 struct Level {
     operators: usize,
     set_operators: usize,
+    /// The longest chain before its last comma.
+    longest: usize,
+    /// How deep the deepest of the brackets in it is.
+    below: usize,
     /// [`SPECIAL`] forms around it.
     special: usize,
+}
+
+impl Level {
+    fn depth(&self) -> usize {
+        self.longest.max(self.operators) + self.set_operators + self.below
+    }
 }
 
 /// Refuses a statement that is nested too deeply, with SQLSTATE 54001 as PostgreSQL does.
@@ -72,7 +83,10 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
             }
             Token::Whitespace(_) => continue,
             Token::RParen | Token::RBracket | Token::RBrace if levels.len() > 1 => {
-                levels.pop();
+                let closed = levels.pop().map_or(0, |level| level.depth() + 1);
+                if let Some(around) = levels.last_mut() {
+                    around.below = around.below.max(closed);
+                }
             }
             _ => {}
         }
@@ -80,12 +94,12 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
         let depth = levels.len();
         let Some(level) = levels.last_mut() else { continue };
         match kind {
-            Token::Comma => level.operators = 0,
+            Token::Comma => level.longest = level.longest.max(std::mem::take(&mut level.operators)),
             _ if is_set_operator(kind) => level.set_operators += 1,
             _ if is_operator(kind) => level.operators += 1,
             _ => {}
         }
-        let chain = level.operators.max(level.set_operators);
+        let chain = level.depth();
         let special = level.special;
         if depth > DEPTH_MAX || chain > CHAIN_MAX || prefixes > PREFIXES_MAX || special > SPECIAL_MAX {
             let position = u32::try_from(token.span.start.column).unwrap_or(u32::MAX);
@@ -163,6 +177,20 @@ mod tests {
         assert_eq!(code(&format!("SELECT 1{}", " + 1".repeat(100_000))), "54001");
         assert_eq!(code(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(100_000))), "54001");
         assert_eq!(code(&format!("INSERT INTO t VALUES (1){}", ", (-1 + 1)".repeat(100_000))), "00000");
+    }
+
+    #[test]
+    fn chains_inside_of_chains_count_together() {
+        let chain = |operand: &str, length: usize| format!("({operand}{})", " + 1".repeat(length));
+        let nested = |levels: usize, length: usize| {
+            format!("SELECT {}", (0..levels).fold("1".to_owned(), |operand, _| chain(&operand, length)))
+        };
+        assert_eq!(code(&nested(9, 100)), "00000");
+        assert_eq!(code(&nested(50, 900)), "54001");
+        let unions = (0..50).fold("SELECT 1".to_owned(), |operand, _| {
+            format!("({operand}{})", " UNION ALL SELECT 1".repeat(900))
+        });
+        assert_eq!(code(&unions), "54001");
     }
 
     #[test]
