@@ -5,13 +5,15 @@
 //! | `FULL`/`RIGHT JOIN` with `USING` or `NATURAL` | the shared column is that of the left side, NULL for rows of the right |
 //! | `SIMILAR TO` | takes the pattern for a regular expression |
 //! | `EXCEPT ALL`, `INTERSECT ALL` | forget how many copies there are on the right side |
+//! | `FROM t, t` | says that a column is there twice, not the table |
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use sql::{SqlError, SqlErrorKind};
+use sql::{SqlError, SqlErrorKind, folded};
 use sqlparser::ast::{
-    Expr, JoinConstraint, JoinOperator, Query, Select, SetExpr, SetOperator, SetQuantifier, Spanned, Visit,
-    Visitor,
+    Expr, JoinConstraint, JoinOperator, ObjectName, Query, Select, SetExpr, SetOperator, SetQuantifier,
+    Spanned, TableFactor, TableWithJoins, Visit, Visitor,
 };
 
 use crate::error::error_at;
@@ -42,6 +44,9 @@ impl Visitor for Search {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<SqlError> {
+        if let Some(error) = repeated_name(&select.from, &mut BTreeMap::new()) {
+            return ControlFlow::Break(error);
+        }
         for join in select.from.iter().flat_map(|from| &from.joins) {
             let (side, constraint) = match &join.join_operator {
                 JoinOperator::FullOuter(constraint) => ("FULL", constraint),
@@ -71,4 +76,41 @@ fn set_operation(body: &SetExpr) -> Option<SqlError> {
         return Some(error.hint("Number the copies with row_number() and leave out ALL."));
     }
     set_operation(left).or_else(|| set_operation(right))
+}
+
+/// Whether two items of a FROM have one name: two aliases, or a table twice
+/// (`checkNameSpaceConflicts` of PostgreSQL).
+fn repeated_name(from: &[TableWithJoins], seen: &mut BTreeMap<String, Option<String>>) -> Option<SqlError> {
+    for item in from {
+        let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|join| &join.relation));
+        for factor in factors {
+            let (name, table) = match factor {
+                TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                    if let Some(error) = repeated_name(std::slice::from_ref(table_with_joins), seen) {
+                        return Some(error);
+                    }
+                    continue;
+                }
+                TableFactor::Table { alias: Some(alias), .. }
+                | TableFactor::Derived { alias: Some(alias), .. }
+                | TableFactor::NestedJoin { alias: Some(alias), .. } => (folded(&alias.name), None),
+                TableFactor::Table { name, args: None, .. } => match last_part(name) {
+                    Some(last) => (last, Some(name.to_string())),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            if let Some(other) = seen.get(&name)
+                && (table.is_none() || other.is_none() || *other == table)
+            {
+                return Some(error_at(SqlErrorKind::DuplicateAlias { name }, factor.span()));
+            }
+            seen.insert(name, table);
+        }
+    }
+    None
+}
+
+fn last_part(name: &ObjectName) -> Option<String> {
+    name.0.last().and_then(|part| part.as_ident()).map(folded)
 }

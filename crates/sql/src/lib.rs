@@ -23,7 +23,7 @@ pub use dialect::HighwaterDialect;
 pub use error::{SqlError, SqlErrorKind};
 pub use evaluation::EvaluationError;
 pub use interval::parse_interval;
-pub use names::{item_name, output_names, quote_identifier};
+pub use names::{folded, item_name, output_names, quote_identifier};
 pub use nearest::nearest;
 pub use parser::{Parsed, parse};
 pub use statement::Statement;

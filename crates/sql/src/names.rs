@@ -172,7 +172,9 @@ fn last_part(name: &ObjectName) -> String {
     name.0.last().and_then(|part| part.as_ident()).map(folded).unwrap_or_default()
 }
 
-fn folded(ident: &Ident) -> String {
+/// What an identifier names: in lower case unless it is quoted.
+#[must_use]
+pub fn folded(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_ascii_lowercase(),

@@ -31,6 +31,7 @@ use datafusion::logical_expr::planner::TypePlanner;
 use sqlparser::ast::{self, ArrayElemTypeDef, CharacterLength, ExactNumberInfo, TimezoneInfo};
 
 use crate::error::{SqlError, SqlErrorKind};
+use crate::names::folded;
 
 /// Field metadata key that names the PostgreSQL type where the Arrow type does not say it.
 pub const PG_TYPE: &str = "pg_type";
@@ -158,15 +159,7 @@ fn text(name: &str, pg_type: &'static str, length: Option<&CharacterLength>) -> 
 
 /// Types sqlparser knows only as names.
 fn custom(name: &ast::ObjectName, modifiers: &[String]) -> Result<ColumnType, SqlError> {
-    let parts: Vec<String> = name
-        .0
-        .iter()
-        .filter_map(|part| part.as_ident())
-        .map(|ident| match ident.quote_style {
-            Some(_) => ident.value.clone(),
-            None => ident.value.to_ascii_lowercase(),
-        })
-        .collect();
+    let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let last = match parts.as_slice() {
         [last] | ["pg_catalog", last] => *last,

@@ -1,7 +1,7 @@
 //! Functions with PostgreSQL's meaning, where DataFusion has none or another.
 //!
 //! DataFusion's functions stay; those of [`scalar_functions`] replace their namesakes. Operators,
-//! literals and casts are not found by name: [`analyze`] replaces them in plans.
+//! literals and casts are not found by name: `analyze` replaces them in plans.
 
 mod analyze;
 mod arithmetic;
