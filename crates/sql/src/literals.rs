@@ -3,7 +3,8 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "sqlparser's trees list what every database knows")]
 
 use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
-use sqlparser::ast::{Expr, Interval, UnaryOperator, Value};
+use arrow::datatypes::DECIMAL128_MAX_PRECISION;
+use sqlparser::ast::{self, CastKind, Expr, Interval, UnaryOperator, Value, ValueWithSpan};
 
 use crate::error::{SqlError, SqlErrorKind};
 use crate::interval::parse_interval;
@@ -80,6 +81,46 @@ pub(crate) fn plain_interval(interval: &mut Interval) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// Spells a number with an exponent without one, as the planner's decimals have none. One that a NUMERIC
+/// cannot hold is `double precision`, where PostgreSQL's `numeric` is longer.
+pub(crate) fn plain_number(expr: &mut Expr) {
+    let Expr::Value(value) = expr else { return };
+    let Value::Number(text, _) = &value.value else { return };
+    let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else { return };
+    let plain = exponent.parse::<i32>().ok().and_then(|exponent| shifted(mantissa, exponent));
+    match plain {
+        Some(plain) => value.value = Value::Number(plain, false),
+        None => {
+            let text = Value::SingleQuotedString(text.replace('_', ""));
+            *expr = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(Expr::Value(ValueWithSpan { value: text, span: value.span })),
+                data_type: ast::DataType::DoublePrecision,
+                array: false,
+                format: None,
+            };
+        }
+    }
+}
+
+/// Moves the point of a decimal number; None if it gets longer than a NUMERIC.
+fn shifted(mantissa: &str, exponent: i32) -> Option<String> {
+    let mantissa = mantissa.replace('_', "");
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((&mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let point = i32::try_from(whole.len()).ok()?.checked_add(exponent)?;
+    let limit = i32::from(DECIMAL128_MAX_PRECISION);
+    if point > limit || i32::try_from(digits.len()).ok()?.checked_sub(point)? > limit {
+        return None;
+    }
+    Some(match usize::try_from(point) {
+        Ok(point) if point < digits.len() => format!("{}.{}", &digits[..point], &digits[point..]),
+        // Without the point behind it, it would be an integer.
+        Ok(point) => format!("{digits:0<point$}."),
+        Err(_) => format!("0.{}{digits}", "0".repeat(point.unsigned_abs() as usize)),
+    })
+}
+
 fn invalid(text: &str) -> SqlError {
     SqlErrorKind::InvalidDatetime { type_name: "interval".to_owned(), value: text.to_owned() }.into()
 }
@@ -91,4 +132,32 @@ fn too_long() -> SqlError {
 fn not_constant() -> SqlError {
     let message = "expected a constant interval, for example INTERVAL '10 seconds'".to_owned();
     SqlErrorKind::InvalidArgument { message }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shifted;
+
+    #[test]
+    fn the_point_of_a_number_moves() {
+        for (mantissa, exponent, plain) in [
+            ("1", 3, Some("1000.")),
+            ("1.50", 1, Some("15.0")),
+            ("1.5", 1, Some("15.")),
+            ("12.5", -1, Some("1.25")),
+            ("12.5", -2, Some(".125")),
+            ("12.5", -4, Some("0.00125")),
+            (".5", 0, Some(".5")),
+            ("1_0.5", 1, Some("105.")),
+            ("1", 37, Some("10000000000000000000000000000000000000.")),
+            ("1", 38, None),
+            ("1", -38, Some("0.00000000000000000000000000000000000001")),
+            ("1", -39, None),
+            ("1", 300, None),
+            ("1", i32::MAX, None),
+            ("1", i32::MIN, None),
+        ] {
+            assert_eq!(shifted(mantissa, exponent).as_deref(), plain, "{mantissa}e{exponent}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, StringViewBuilder};
 use catalog::Column;
 use sql::SqlError;
-use sqlparser::ast::{Expr, UnaryOperator, Value};
+use sqlparser::ast::{DataType, Expr, UnaryOperator, Value};
 
 use super::assign;
 
@@ -53,6 +53,16 @@ fn literal<'a>(cell: Cell<'a>, target: &Column) -> Option<Literal<'a>> {
     let Cell::Expression(expression) = cell else { return Some(Literal::Null) };
     match expression {
         Expr::Nested(inner) => literal(Cell::Expression(inner), target),
+        // A number with an exponent that no NUMERIC has.
+        Expr::Cast { expr, data_type: DataType::DoublePrecision, .. } if target.data_type.is_floating() => {
+            match expr.as_ref() {
+                Expr::Value(value) => match &value.value {
+                    Value::SingleQuotedString(text) => Some(Literal::Text(text)),
+                    _ => None,
+                },
+                _ => None,
+            }
+        }
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
             Expr::Value(value) => match &value.value {
                 Value::Number(text, _) => number(&format!("-{text}"), target).map(Literal::Number),

@@ -1,4 +1,4 @@
-//! `sum` and `avg` of batch queries, with the types PostgreSQL gives them.
+//! Aggregates of batch queries, with the types and values PostgreSQL gives them.
 //!
 //! DataFusion's own give `sum(bigint)` as a bigint that wraps and `avg(integer)` as a double. A
 //! view and the same SELECT in batch must have the same types and values, so both take the type
@@ -8,6 +8,8 @@
 //! the last digits.
 
 mod average;
+mod converted;
+mod extreme;
 mod widened;
 
 use std::sync::Arc;
@@ -23,9 +25,12 @@ use crate::error::user_error;
 
 /// The functions that replace DataFusion's of the same name, and PostgreSQL's other names.
 pub(crate) fn functions() -> Vec<Arc<AggregateUDF>> {
+    let [min, max] = extreme::functions();
     vec![
         Arc::new(AggregateUDF::new_from_impl(widened::Sum::default())),
         Arc::new(AggregateUDF::new_from_impl(average::Avg::default())),
+        min,
+        max,
         Arc::new(var_samp_udaf().as_ref().clone().with_aliases(["variance"])),
     ]
 }

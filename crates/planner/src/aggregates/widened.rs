@@ -1,17 +1,18 @@
 //! `sum`: DataFusion's accumulators over values cast to the type of the result.
 
-use arrow::array::{ArrayRef, BooleanArray};
+use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::functions_aggregate::sum::Sum as InnerSum;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+    Accumulator, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 use operators::AggregateFunction;
 
+use super::converted::{Conversion, Converted};
 use super::{coerce_argument, result_type};
 
 /// `sum` with PostgreSQL's result types.
@@ -47,13 +48,13 @@ impl AggregateUDFImpl for Sum {
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         let casts = Casts::of(args.return_type());
         let inner = self.inner.accumulator(casts.inner_args(args))?;
-        Ok(Box::new(Widened { inner, casts }))
+        Ok(Box::new(Converted::new(inner, casts)))
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         let casts = Casts::of(args.return_type());
         let inner = self.inner.create_sliding_accumulator(casts.inner_args(args))?;
-        Ok(Box::new(Widened { inner, casts }))
+        Ok(Box::new(Converted::new(inner, casts)))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -69,7 +70,7 @@ impl AggregateUDFImpl for Sum {
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
         let casts = Casts::of(args.return_type());
         let inner = self.inner.create_groups_accumulator(casts.inner_args(args))?;
-        Ok(Box::new(WidenedGroups { inner, casts }))
+        Ok(Box::new(Converted::new(inner, casts)))
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -107,90 +108,14 @@ impl Casts {
         let return_field = self.inner_field(&args.return_field);
         AccumulatorArgs { return_field, ..args }
     }
-
-    fn values(&self, values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-        values.iter().map(|array| Ok(cast(array, &self.sum)?)).collect()
-    }
 }
 
-#[derive(Debug)]
-struct Widened {
-    inner: Box<dyn Accumulator>,
-    casts: Casts,
-}
-
-impl Accumulator for Widened {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.inner.update_batch(&self.casts.values(values)?)
+impl Conversion for Casts {
+    fn argument(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        Ok(cast(values, &self.sum)?)
     }
 
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.inner.evaluate()?.cast_to(&self.casts.result)
-    }
-
-    fn size(&self) -> usize {
-        self.inner.size() + size_of::<Casts>()
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        self.inner.state()
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.inner.merge_batch(states)
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.inner.retract_batch(&self.casts.values(values)?)
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        self.inner.supports_retract_batch()
-    }
-}
-
-struct WidenedGroups {
-    inner: Box<dyn GroupsAccumulator>,
-    casts: Casts,
-}
-
-impl GroupsAccumulator for WidenedGroups {
-    fn update_batch(
-        &mut self,
-        values: &[ArrayRef],
-        group_indices: &[usize],
-        opt_filter: Option<&BooleanArray>,
-        total_num_groups: usize,
-    ) -> Result<()> {
-        self.inner.update_batch(&self.casts.values(values)?, group_indices, opt_filter, total_num_groups)
-    }
-
-    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        Ok(cast(&self.inner.evaluate(emit_to)?, &self.casts.result)?)
-    }
-
-    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        self.inner.state(emit_to)
-    }
-
-    fn merge_batch(
-        &mut self,
-        values: &[ArrayRef],
-        group_indices: &[usize],
-        total_num_groups: usize,
-    ) -> Result<()> {
-        self.inner.merge_batch(values, group_indices, total_num_groups)
-    }
-
-    fn convert_to_state(
-        &self,
-        values: &[ArrayRef],
-        opt_filter: Option<&BooleanArray>,
-    ) -> Result<Vec<ArrayRef>> {
-        self.inner.convert_to_state(&self.casts.values(values)?, opt_filter)
-    }
-
-    fn size(&self) -> usize {
-        self.inner.size()
+    fn result(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        Ok(cast(values, &self.result)?)
     }
 }

@@ -10,11 +10,15 @@ pub(crate) const EPOCH_DAYS: i32 = 10_957;
 /// Microseconds from 1970-01-01 to 2000-01-01.
 pub(crate) const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
-/// A `numeric`: groups of four decimal digits, aligned to the decimal point.
-pub(crate) fn put_decimal(out: &mut BytesMut, value: i128, scale: i8) {
+/// A `numeric`, from the integer in units of its last digit: groups of four decimal digits, aligned
+/// to the decimal point.
+pub(crate) fn put_decimal(out: &mut BytesMut, value: &impl ToString, scale: i8) {
+    let value = value.to_string();
+    let digits = value.trim_start_matches('-');
+    let is_negative = value.len() > digits.len();
     let scale_digits = usize::from(scale.max(0).unsigned_abs());
-    let mut digits = value.unsigned_abs().to_string();
-    if scale < 0 && value != 0 {
+    let mut digits = digits.to_owned();
+    if scale < 0 && digits != "0" {
         digits.extend(std::iter::repeat_n('0', usize::from(scale.unsigned_abs())));
     }
     let padding = (scale_digits + 1).saturating_sub(digits.len());
@@ -38,7 +42,7 @@ pub(crate) fn put_decimal(out: &mut BytesMut, value: i128, scale: i8) {
     }
     out.put_i16(groups.len() as i16);
     out.put_i16(weight);
-    out.put_u16(if value < 0 { 0x4000 } else { 0 });
+    out.put_u16(if is_negative { 0x4000 } else { 0 });
     out.put_i16(scale_digits as i16);
     for group in groups {
         out.put_i16(group);
@@ -79,7 +83,7 @@ mod tests {
 
     fn decimal(value: i128, scale: i8) -> Vec<u8> {
         let mut out = BytesMut::new();
-        put_decimal(&mut out, value, scale);
+        put_decimal(&mut out, &value, scale);
         out.to_vec()
     }
 

@@ -274,7 +274,7 @@ mod tests {
     fn a_numeric_reads_back_from_its_binary_form() {
         for (value, scale) in [(12_345_678i128, 3i8), (-5, 4), (0, 0), (10_000, 0), (123, 10)] {
             let mut out = bytes::BytesMut::new();
-            binary::put_decimal(&mut out, value, scale);
+            binary::put_decimal(&mut out, &value, scale);
             let decoded = decode(Some(&out.freeze()), true, &DataType::Decimal128(38, scale)).unwrap();
             assert_eq!(decoded, ScalarValue::Decimal128(Some(value), 38, scale));
         }

@@ -10,6 +10,7 @@ use arrow::array::cast::AsArray;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes as types;
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use arrow::error::ArrowError;
 use bytes::{Buf, BufMut, BytesMut};
 use pgwire::api::Type;
 use pgwire::messages::data::DataRow;
@@ -41,6 +42,8 @@ enum Column<'a> {
     Float32(&'a arrow::array::Float32Array),
     Float64(&'a arrow::array::Float64Array),
     Decimal(&'a arrow::array::Decimal128Array, i8),
+    /// Literals and products of more than 38 digits.
+    LongDecimal(&'a arrow::array::Decimal256Array, i8),
     Text(Text<'a>),
     Bytes(&'a arrow::array::BinaryArray),
     Date(&'a arrow::array::Date32Array),
@@ -69,7 +72,7 @@ impl RowEncoder {
     }
 
     /// The rows of a batch as messages.
-    pub(crate) fn encode(&mut self, batch: &RecordBatch) -> Result<Vec<DataRow>, arrow::error::ArrowError> {
+    pub(crate) fn encode(&mut self, batch: &RecordBatch) -> Result<Vec<DataRow>, ArrowError> {
         let normalized: Vec<ArrayRef> = batch.columns().iter().map(normalize).collect::<Result<_, _>>()?;
         let schema = batch.schema();
         let columns: Vec<(&Type, bool, Column<'_>)> = self
@@ -77,13 +80,13 @@ impl RowEncoder {
             .iter()
             .zip(&normalized)
             .zip(schema.fields())
-            .map(|(((pg, is_binary), array), field)| (pg, *is_binary, column(array, field)))
-            .collect();
+            .map(|(((pg, is_binary), array), field)| Ok((pg, *is_binary, column(array, field)?)))
+            .collect::<Result<_, ArrowError>>()?;
         let count = columns.len() as i16;
         let mut rows = Vec::with_capacity(batch.num_rows());
         for row in 0..batch.num_rows() {
             for (pg, is_binary, column) in &columns {
-                put_value(&mut self.buffer, pg, *is_binary, column, row);
+                put_value(&mut self.buffer, pg, *is_binary, column, row)?;
             }
             rows.push(DataRow::new(self.buffer.split(), count));
         }
@@ -104,10 +107,7 @@ impl TextRows {
     }
 
     /// The values of each row; `None` is NULL.
-    pub fn rows(
-        &mut self,
-        batch: &RecordBatch,
-    ) -> Result<Vec<Vec<Option<String>>>, arrow::error::ArrowError> {
+    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>, ArrowError> {
         Ok(self.encoder.encode(batch)?.into_iter().map(|row| values(row.data.freeze())).collect())
     }
 }
@@ -123,7 +123,7 @@ fn values(mut data: bytes::Bytes) -> Vec<Option<String>> {
 }
 
 /// Casts the rarer Arrow types to the ones encoded directly.
-fn normalize(array: &ArrayRef) -> Result<ArrayRef, arrow::error::ArrowError> {
+fn normalize(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let target = match array.data_type() {
         DataType::Dictionary(_, value) => (**value).clone(),
         DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => DataType::Binary,
@@ -148,8 +148,8 @@ fn normalize(array: &ArrayRef) -> Result<ArrayRef, arrow::error::ArrowError> {
     arrow::compute::cast(array, &target)
 }
 
-fn column<'a>(array: &'a ArrayRef, field: &'a Field) -> Column<'a> {
-    match array.data_type() {
+fn column<'a>(array: &'a ArrayRef, field: &'a Field) -> Result<Column<'a>, ArrowError> {
+    Ok(match array.data_type() {
         DataType::Null => Column::Null,
         DataType::Boolean => Column::Bool(array.as_boolean()),
         DataType::Int8 => Column::Int8(array.as_primitive()),
@@ -163,6 +163,7 @@ fn column<'a>(array: &'a ArrayRef, field: &'a Field) -> Column<'a> {
         DataType::Float32 => Column::Float32(array.as_primitive()),
         DataType::Float64 => Column::Float64(array.as_primitive()),
         DataType::Decimal128(_, scale) => Column::Decimal(array.as_primitive(), *scale),
+        DataType::Decimal256(_, scale) => Column::LongDecimal(array.as_primitive(), *scale),
         DataType::Utf8 => Column::Text(Text::Utf8(array.as_string())),
         DataType::LargeUtf8 => Column::Text(Text::Large(array.as_string())),
         DataType::Utf8View => Column::Text(Text::View(array.as_string_view())),
@@ -177,16 +178,17 @@ fn column<'a>(array: &'a ArrayRef, field: &'a Field) -> Column<'a> {
             let columns = fields
                 .iter()
                 .zip(inner.columns())
-                .map(|(field, array)| (pg_type(field), column(array, field)))
-                .collect();
+                .map(|(field, array)| Ok((pg_type(field), column(array, field)?)))
+                .collect::<Result<_, ArrowError>>()?;
             Column::Struct(columns, inner)
         }
-        // What is left (unions, run-end encoding …) cannot be the type of a SQL expression here.
-        _ => {
-            let _ = field;
-            Column::Null
+        // Maps, unions, run-end encoding …
+        other => {
+            let message =
+                format!("column \"{}\" of type {other}, which clients have no type for,", field.name());
+            return Err(ArrowError::NotYetImplemented(message));
         }
-    }
+    })
 }
 
 impl Text<'_> {
@@ -215,6 +217,7 @@ impl Column<'_> {
             Self::Float32(array) => array.is_null(row),
             Self::Float64(array) => array.is_null(row),
             Self::Decimal(array, _) => array.is_null(row),
+            Self::LongDecimal(array, _) => array.is_null(row),
             Self::Text(array) => array.get(row).is_none(),
             Self::Bytes(array) => array.is_null(row),
             Self::Date(array) => array.is_null(row),
@@ -242,33 +245,41 @@ impl Column<'_> {
 }
 
 /// A length-prefixed value.
-fn put_value(out: &mut BytesMut, pg: &Type, is_binary: bool, column: &Column<'_>, row: usize) {
+fn put_value(
+    out: &mut BytesMut,
+    pg: &Type,
+    is_binary: bool,
+    column: &Column<'_>,
+    row: usize,
+) -> Result<(), ArrowError> {
     if column.is_null(row) {
         out.put_i32(-1);
-        return;
+        return Ok(());
     }
     let length_at = out.len();
     out.put_i32(0);
     if is_binary {
-        put_binary(out, pg, column, row);
+        put_binary(out, pg, column, row)?;
     } else {
-        put_text(out, pg, column, row);
+        put_text(out, pg, column, row)?;
     }
     let length = (out.len() - length_at - 4) as i32;
     out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }
 
-fn put_text(out: &mut BytesMut, pg: &Type, column: &Column<'_>, row: usize) {
+fn put_text(out: &mut BytesMut, pg: &Type, column: &Column<'_>, row: usize) -> Result<(), ArrowError> {
     if let Some(value) = column.integer(row) {
         text::put_integer(out, value);
-        return;
+        return Ok(());
     }
     match column {
         Column::Bool(array) => out.put_u8(if array.value(row) { b't' } else { b'f' }),
-        Column::UInt64(array) => text::put_decimal(out, i128::from(array.value(row)), 0),
+        Column::UInt64(array) => text::put_decimal(out, &array.value(row), 0),
         Column::Float32(array) => text::put_float4(out, array.value(row)),
         Column::Float64(array) => text::put_float8(out, array.value(row)),
-        Column::Decimal(array, scale) => text::put_decimal(out, array.value(row), *scale),
+        Column::Decimal(array, scale) => text::put_decimal(out, &array.value(row), *scale),
+        Column::LongDecimal(array, scale) => text::put_decimal(out, &array.value(row), *scale),
         Column::Text(array) => out.extend_from_slice(array.get(row).unwrap_or_default().as_bytes()),
         Column::Bytes(array) => text::put_bytea(out, array.value(row)),
         Column::Date(array) => text::put_date(out, i64::from(array.value(row))),
@@ -278,17 +289,23 @@ fn put_text(out: &mut BytesMut, pg: &Type, column: &Column<'_>, row: usize) {
             let value = array.value(row);
             text::put_interval(out, value.months, value.days, value.nanoseconds);
         }
-        Column::List(array, element) => put_text_list(out, pg, &array.value(row), element),
-        Column::Struct(fields, _) => put_text_record(out, fields, row),
+        Column::List(array, element) => put_text_list(out, pg, &array.value(row), element)?,
+        Column::Struct(fields, _) => put_text_record(out, fields, row)?,
         _ => {}
     }
+    Ok(())
 }
 
-fn put_text_list(out: &mut BytesMut, pg: &Type, values: &ArrayRef, element: &Field) {
+fn put_text_list(
+    out: &mut BytesMut,
+    pg: &Type,
+    values: &ArrayRef,
+    element: &Field,
+) -> Result<(), ArrowError> {
     // int2vector and oidvector are lists without braces.
     let is_vector = matches!(*pg, Type::INT2_VECTOR | Type::OID_VECTOR);
-    let Ok(values) = normalize(values) else { return };
-    let inner = column(&values, element);
+    let values = normalize(values)?;
+    let inner = column(&values, element)?;
     let inner_type = pg_type(element);
     let is_nested = element_type(values.data_type()).is_some();
     let mut scratch = BytesMut::new();
@@ -304,19 +321,20 @@ fn put_text_list(out: &mut BytesMut, pg: &Type, values: &ArrayRef, element: &Fie
             continue;
         }
         if is_nested {
-            put_text(out, &inner_type, &inner, row);
+            put_text(out, &inner_type, &inner, row)?;
             continue;
         }
         scratch.clear();
-        put_text(&mut scratch, &inner_type, &inner, row);
+        put_text(&mut scratch, &inner_type, &inner, row)?;
         text::put_quoted(out, &scratch, b",{}", true);
     }
     if !is_vector {
         out.put_u8(b'}');
     }
+    Ok(())
 }
 
-fn put_text_record(out: &mut BytesMut, fields: &[(Type, Column<'_>)], row: usize) {
+fn put_text_record(out: &mut BytesMut, fields: &[(Type, Column<'_>)], row: usize) -> Result<(), ArrowError> {
     let mut scratch = BytesMut::new();
     out.put_u8(b'(');
     for (number, (pg, inner)) in fields.iter().enumerate() {
@@ -327,13 +345,14 @@ fn put_text_record(out: &mut BytesMut, fields: &[(Type, Column<'_>)], row: usize
             continue;
         }
         scratch.clear();
-        put_text(&mut scratch, pg, inner, row);
+        put_text(&mut scratch, pg, inner, row)?;
         text::put_quoted(out, &scratch, b",()", false);
     }
     out.put_u8(b')');
+    Ok(())
 }
 
-fn put_binary(out: &mut BytesMut, pg: &Type, column: &Column<'_>, row: usize) {
+fn put_binary(out: &mut BytesMut, pg: &Type, column: &Column<'_>, row: usize) -> Result<(), ArrowError> {
     if let Some(value) = column.integer(row) {
         match *pg {
             Type::INT2 => out.put_i16(value as i16),
@@ -342,15 +361,16 @@ fn put_binary(out: &mut BytesMut, pg: &Type, column: &Column<'_>, row: usize) {
             Type::OID | Type::REGCLASS | Type::REGPROC | Type::REGTYPE => out.put_u32(value as u32),
             _ => out.put_i64(value),
         }
-        return;
+        return Ok(());
     }
     match column {
         Column::Bool(array) => out.put_u8(u8::from(array.value(row))),
-        Column::UInt64(array) => binary::put_decimal(out, i128::from(array.value(row)), 0),
+        Column::UInt64(array) => binary::put_decimal(out, &array.value(row), 0),
         Column::Float32(array) => out.put_f32(array.value(row)),
         Column::Float64(array) => out.put_f64(array.value(row)),
-        Column::Decimal(array, scale) => binary::put_decimal(out, array.value(row), *scale),
-        Column::Text(array) => put_binary_text(out, pg, array.get(row).unwrap_or_default()),
+        Column::Decimal(array, scale) => binary::put_decimal(out, &array.value(row), *scale),
+        Column::LongDecimal(array, scale) => binary::put_decimal(out, &array.value(row), *scale),
+        Column::Text(array) => put_binary_text(out, pg, array.get(row).unwrap_or_default())?,
         Column::Bytes(array) => out.extend_from_slice(array.value(row)),
         Column::Date(array) => out.put_i32(array.value(row) - binary::EPOCH_DAYS),
         Column::Time(array) => out.put_i64(array.value(row)),
@@ -359,19 +379,20 @@ fn put_binary(out: &mut BytesMut, pg: &Type, column: &Column<'_>, row: usize) {
             let value = array.value(row);
             binary::put_interval(out, value.months, value.days, value.nanoseconds);
         }
-        Column::List(array, element) => put_binary_list(out, &array.value(row), element),
+        Column::List(array, element) => put_binary_list(out, &array.value(row), element)?,
         Column::Struct(fields, _) => {
             out.put_i32(fields.len() as i32);
             for (pg, inner) in fields {
                 out.put_u32(pg.oid());
-                put_value(out, pg, true, inner, row);
+                put_value(out, pg, true, inner, row)?;
             }
         }
         _ => {}
     }
+    Ok(())
 }
 
-fn put_binary_text(out: &mut BytesMut, pg: &Type, value: &str) {
+fn put_binary_text(out: &mut BytesMut, pg: &Type, value: &str) -> Result<(), ArrowError> {
     match *pg {
         Type::JSONB => {
             out.put_u8(1);
@@ -379,28 +400,37 @@ fn put_binary_text(out: &mut BytesMut, pg: &Type, value: &str) {
         }
         Type::UUID => match binary::uuid_bytes(value) {
             Some(bytes) => out.extend_from_slice(&bytes),
-            None => out.put_bytes(0, 16),
+            None => {
+                let message = format!("invalid input syntax for type uuid: \"{value}\"");
+                return Err(ArrowError::ParseError(message));
+            }
         },
         _ => out.extend_from_slice(value.as_bytes()),
     }
+    Ok(())
 }
 
 /// One-dimensional arrays as `array_send` writes them; nested lists only exist as text.
-fn put_binary_list(out: &mut BytesMut, values: &ArrayRef, element: &Field) {
-    let Ok(values) = normalize(values) else { return };
-    let inner = column(&values, element);
+fn put_binary_list(out: &mut BytesMut, values: &ArrayRef, element: &Field) -> Result<(), ArrowError> {
+    let values = normalize(values)?;
+    let inner = column(&values, element)?;
     let inner_type = pg_type(element);
+    if element_type(values.data_type()).is_some() {
+        let message = "array of more than one dimension in binary format".to_owned();
+        return Err(ArrowError::NotYetImplemented(message));
+    }
     out.put_i32(i32::from(!values.is_empty()));
     out.put_i32(i32::from(values.null_count() > 0));
     out.put_u32(inner_type.oid());
     if values.is_empty() {
-        return;
+        return Ok(());
     }
     out.put_i32(values.len() as i32);
     out.put_i32(1);
     for row in 0..values.len() {
-        put_value(out, &inner_type, true, &inner, row);
+        put_value(out, &inner_type, true, &inner, row)?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -98,16 +98,16 @@ pub(crate) fn put_float4(out: &mut BytesMut, value: f32) {
     }
 }
 
-/// A `numeric` with `scale` digits behind the point.
-pub(crate) fn put_decimal(out: &mut BytesMut, value: i128, scale: i8) {
-    if value < 0 {
+/// A `numeric` with `scale` digits behind the point, from the integer in units of its last digit.
+pub(crate) fn put_decimal(out: &mut BytesMut, value: &impl ToString, scale: i8) {
+    let value = value.to_string();
+    let digits = value.trim_start_matches('-').as_bytes();
+    if value.len() > digits.len() {
         out.put_u8(b'-');
     }
-    let digits = value.unsigned_abs().to_string();
-    let digits = digits.as_bytes();
     if scale <= 0 {
         out.extend_from_slice(digits);
-        if value != 0 {
+        if digits != b"0" {
             out.put_bytes(b'0', usize::from(scale.unsigned_abs()));
         }
         return;
@@ -302,10 +302,10 @@ mod tests {
 
     #[test]
     fn decimals_keep_their_scale() {
-        assert_eq!(text(|out| put_decimal(out, 1_500, 3)), "1.500");
-        assert_eq!(text(|out| put_decimal(out, -5, 3)), "-0.005");
-        assert_eq!(text(|out| put_decimal(out, i128::MIN, 0)), i128::MIN.to_string());
-        assert_eq!(text(|out| put_decimal(out, 12, -2)), "1200");
+        assert_eq!(text(|out| put_decimal(out, &1_500, 3)), "1.500");
+        assert_eq!(text(|out| put_decimal(out, &-5, 3)), "-0.005");
+        assert_eq!(text(|out| put_decimal(out, &i128::MIN, 0)), i128::MIN.to_string());
+        assert_eq!(text(|out| put_decimal(out, &12, -2)), "1200");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! | `/` on NUMERIC | `numeric_divide` |
 //! | `mod(a, b)` | `a % b` |
 //! | `(regexp_match(…))[n]` | `regexp_match_group` |
+//! | floats beside other numbers | PostgreSQL's common type: see [`floats`] |
 //!
 //! | after: what has another **value** | |
 //! |---|---|
@@ -16,6 +17,7 @@
 //! | casts of NUMERIC and floats to integers | rounding functions |
 //! | casts of times, intervals, floats and bytes to text | `to_text` |
 //! | casts of text to intervals | `to_interval` |
+//! | `count(DISTINCT …)` of floats | counts 0 and -0 once |
 //!
 //! Conditions with `NOT IN (SELECT …)`, `ANY` and `ALL` are between the two: see [`subquery`].
 //!
@@ -37,7 +39,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
-use super::{arithmetic, bytea, extract, interval, modulo, numeric, regexp, subquery, text};
+use super::{
+    arithmetic, bytea, canonical_float, extract, floats, interval, modulo, numeric, regexp, subquery, text,
+};
 use crate::error::SqlErrorKind;
 
 type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
@@ -88,6 +92,9 @@ impl Pass {
             let rewritten = expr.transform_up(|expr| (self.rewrite)(expr, &schema))?;
             Ok(rewritten.update_data(|expr| name.restore(expr)))
         })?;
+        let plan = plan.transform_data(|plan| {
+            if self.changes_types { floats::common_columns(plan) } else { Ok(Transformed::no(plan)) }
+        })?;
         // Types may have changed here or in an input.
         plan.map_data(|plan| match plan {
             LogicalPlan::Values(values) if self.changes_types => {
@@ -124,6 +131,10 @@ fn call(function: Arc<ScalarUDF>, arguments: Vec<Expr>) -> Transformed<Expr> {
 }
 
 fn before_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    floats::common_types(expr, schema)?.transform_data(|expr| meant(expr, schema))
+}
+
+fn meant(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => Ok(match i32::try_from(value) {
             Ok(value) => Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(value)), metadata)),
@@ -208,6 +219,6 @@ fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 _ => text.update_data(|text| Expr::Cast(Cast { expr: Box::new(text), field: cast.field })),
             })
         }
-        expr => Ok(Transformed::no(expr)),
+        expr => Ok(canonical_float::distinct_count(expr, schema)),
     }
 }

@@ -6,7 +6,9 @@
 mod analyze;
 mod arithmetic;
 mod bytea;
+mod canonical_float;
 mod extract;
+mod floats;
 mod interval;
 mod lengths;
 mod modulo;

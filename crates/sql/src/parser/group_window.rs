@@ -16,7 +16,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 
 use crate::error::{SqlError, SqlErrorKind};
-use crate::literals::plain_interval;
+use crate::literals::{plain_interval, plain_number};
 use crate::parser::keywords;
 
 const NOTICE: &str = "GROUP BY TUMBLE(column, size) was mapped to FROM TUMBLE(relation, column, size) \
@@ -85,6 +85,7 @@ impl VisitorMut for Rewriter {
         {
             return ControlFlow::Break(error);
         }
+        plain_number(expr);
         if let Some(column) = self.window.as_ref().and_then(|window| window.column_for(expr)) {
             self.uses_time |= column == "window_time";
             *expr = window_column(column, expr.span());
