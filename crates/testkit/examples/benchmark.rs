@@ -11,13 +11,6 @@
 //! and the best round of each counts, because other work may share the machine. The last round
 //! also compares what both came to, row by row.
 
-#![allow(
-    warnings,
-    clippy::all,
-    clippy::pedantic,
-    clippy::restriction,
-    reason = "test code; its lints are not worked through yet"
-)]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures wall time")]
 
 use std::hash::{BuildHasher, Hasher};

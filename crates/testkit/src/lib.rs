@@ -1,13 +1,5 @@
 //! Harnesses for tests; never part of the product.
 
-#![allow(
-    warnings,
-    clippy::all,
-    clippy::pedantic,
-    clippy::restriction,
-    reason = "test code; its lints are not worked through yet"
-)]
-
 pub mod crash;
 pub mod database;
 pub mod oracle;

@@ -10,6 +10,8 @@
 //! the input so far, however that came. Checks between changes only mean something as written; the other shapes
 //! leave them out.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "most records of sqllogictest say nothing of data")]
+
 use sqllogictest::{DefaultColumnType, Record, StatementExpect};
 
 type Records = Vec<Record<DefaultColumnType>>;

@@ -15,7 +15,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A field of an ErrorResponse or NoticeResponse, e.g. `C` for the SQLSTATE.
+    /// A field of an ErrorResponse or `NoticeResponse`, e.g. `C` for the SQLSTATE.
     #[must_use]
     pub fn field(&self, code: u8) -> Option<String> {
         let mut fields = self.body.split(|byte| *byte == 0);
@@ -75,7 +75,7 @@ impl Message {
 /// One connection.
 pub struct Wire {
     stream: TcpStream,
-    /// What BackendKeyData said, for cancel requests.
+    /// What `BackendKeyData` said, for cancel requests.
     key: Vec<u8>,
 }
 

@@ -141,14 +141,15 @@ async fn watch(client: &Client, written: &Written, end: i64) -> (Vec<Duration>, 
             .unwrap_or(-1);
         let now = Instant::now();
         reads.push(now - asked);
-        let groups = written.lock().expect("no thread panics with the lock");
-        while let Some((_, at)) = groups.get(seen).filter(|(last, _)| *last <= shown) {
-            if *at - begin > WARM_UP {
-                times.push(now - *at);
+        {
+            let groups = written.lock().expect("no thread panics with the lock");
+            while let Some((_, at)) = groups.get(seen).filter(|(last, _)| *last <= shown) {
+                if *at - begin > WARM_UP {
+                    times.push(now - *at);
+                }
+                seen += 1;
             }
-            seen += 1;
         }
-        drop(groups);
         tokio::time::sleep(READ_PAUSE).await;
     }
     (times, reads)

@@ -9,13 +9,6 @@
 //! default, each on a server and a data folder of its own. Every line carries the load average,
 //! because a machine that does other work answers later; a goal that is met under load is met.
 
-#![allow(
-    warnings,
-    clippy::all,
-    clippy::pedantic,
-    clippy::restriction,
-    reason = "test code; its lints are not worked through yet"
-)]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures wall time and paces its load")]
 
 mod freshness;

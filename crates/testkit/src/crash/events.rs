@@ -21,7 +21,7 @@ const LINES_PER_BURST: i64 = 40;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Writes the file.
-pub struct EventWriter {
+pub(super) struct EventWriter {
     file: File,
     random: Random,
     /// Lines so far, and so the number of the next.
@@ -33,13 +33,13 @@ pub struct EventWriter {
 
 impl EventWriter {
     /// Starts a new file.
-    pub fn create(path: &Path, random: Random) -> Self {
+    pub(super) fn create(path: &Path, random: Random) -> Self {
         let file = File::create(path).expect("the event file is ours");
         Self { file, random, lines: 0, latest_ms: 0, late: 0, undecodable: 0 }
     }
 
     /// Adds lines until told otherwise. The file ends with a whole line whenever this is not polled.
-    pub async fn write_on(&mut self) {
+    pub(super) async fn write_on(&mut self) {
         let mut tick = tokio::time::interval(PAUSE);
         loop {
             self.burst();
@@ -48,7 +48,7 @@ impl EventWriter {
     }
 
     /// Adds lines at once, in pieces that do not end where lines do.
-    pub fn burst(&mut self) {
+    pub(super) fn burst(&mut self) {
         let text: String = (0..LINES_PER_BURST).map(|_| self.line()).collect();
         let cut = usize::try_from(self.random.below(text.len() as i64)).unwrap_or(0);
         let (first, second) = text.as_bytes().split_at(cut);
@@ -85,25 +85,25 @@ impl EventWriter {
 
     /// Lines that are events.
     #[must_use]
-    pub fn events(&self) -> i64 {
+    pub(super) fn events(&self) -> i64 {
         self.lines - self.undecodable
     }
 
     /// Events that are late for their window.
     #[must_use]
-    pub fn late(&self) -> i64 {
+    pub(super) fn late(&self) -> i64 {
         self.late
     }
 
     /// Lines that are no event.
     #[must_use]
-    pub fn undecodable(&self) -> i64 {
+    pub(super) fn undecodable(&self) -> i64 {
         self.undecodable
     }
 
     /// The watermark after the last line.
     #[must_use]
-    pub fn watermark(&self) -> String {
+    pub(super) fn watermark(&self) -> String {
         timestamp(self.latest_ms - DELAY_MS)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// One row of `item`, without its key and its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub(super) struct Item {
     pub kind: i64,
     pub price: i64,
     pub label: String,
@@ -16,7 +16,7 @@ pub struct Item {
 
 /// One row of `transfer`, without its key and its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transfer {
+pub(super) struct Transfer {
     pub source: i64,
     pub target: i64,
     pub amount: i64,
@@ -24,7 +24,7 @@ pub struct Transfer {
 
 /// The rows of one client that statements change or take away.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rows {
+pub(super) struct Rows {
     /// Rows of `item`, by key.
     pub items: BTreeMap<i64, Item>,
     /// Rows of `note`, which has no key, and how often each is there.
@@ -41,7 +41,7 @@ struct Pending {
 
 /// The rows of one client as last acknowledged, and the statement under way.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub(super) struct Ledger {
     rows: Rows,
     /// Rows of `transfer`, which has no key; they are only added.
     transfers: BTreeMap<i64, Transfer>,
@@ -51,7 +51,7 @@ pub struct Ledger {
 
 /// The rows of one client in the database.
 #[derive(Debug, Default)]
-pub struct Found {
+pub(super) struct Found {
     pub rows: Rows,
     /// With how often each is there, which may only be once.
     pub transfers: BTreeMap<i64, (Transfer, usize)>,
@@ -59,7 +59,7 @@ pub struct Found {
 
 /// What became of the statement under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub(super) enum Outcome {
     /// There was none, or none that changes anything.
     Nothing,
     Applied,
@@ -69,29 +69,29 @@ pub enum Outcome {
 impl Ledger {
     /// The rows as last acknowledged.
     #[must_use]
-    pub fn rows(&self) -> &Rows {
+    pub(super) fn rows(&self) -> &Rows {
         &self.rows
     }
 
     /// The transfers of this client.
     #[must_use]
-    pub fn transfers(&self) -> &BTreeMap<i64, Transfer> {
+    pub(super) fn transfers(&self) -> &BTreeMap<i64, Transfer> {
         &self.transfers
     }
 
     /// Statements that changed rows and were acknowledged.
     #[must_use]
-    pub fn acknowledged(&self) -> u64 {
+    pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
 
     /// A statement goes out that will leave `rows`.
-    pub fn begin(&mut self, statement: &str, rows: Rows, transfer: Option<(i64, Transfer)>) {
+    pub(super) fn begin(&mut self, statement: &str, rows: Rows, transfer: Option<(i64, Transfer)>) {
         self.pending = Some(Pending { statement: statement.to_owned(), rows, transfer });
     }
 
     /// It was acknowledged.
-    pub fn acknowledge(&mut self) {
+    pub(super) fn acknowledge(&mut self) {
         if let Some(pending) = self.pending.take() {
             self.rows = pending.rows;
             self.transfers.extend(pending.transfer);
@@ -100,12 +100,12 @@ impl Ledger {
     }
 
     /// It was refused, so it has changed nothing.
-    pub fn refuse(&mut self) {
+    pub(super) fn refuse(&mut self) {
         self.pending = None;
     }
 
     /// Compares with what is there after a crash and settles the statement under way.
-    pub fn settle(&mut self, found: &Found) -> Result<Outcome, String> {
+    pub(super) fn settle(&mut self, found: &Found) -> Result<Outcome, String> {
         if let Some((id, (_, times))) = found.transfers.iter().find(|(_, (_, times))| *times != 1) {
             return Err(format!("transfer {id} is there {times} times"));
         }

@@ -192,7 +192,7 @@ fn announced_port(line: &str) -> Option<u16> {
 }
 
 /// The end of a log.
-pub fn last_lines(log: &Path, count: usize) -> String {
+pub(super) fn last_lines(log: &Path, count: usize) -> String {
     let Ok(file) = File::open(log) else { return String::new() };
     let lines: Vec<String> = BufReader::new(file).lines().map_while(Result::ok).collect();
     lines[lines.len().saturating_sub(count)..].join("\n")

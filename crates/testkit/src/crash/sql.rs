@@ -1,5 +1,7 @@
 //! Statements over the wire, and what their answers mean in a crash test.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "the messages of tokio-postgres are not all of them")]
+
 use std::net::SocketAddr;
 
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -67,7 +69,7 @@ pub async fn succeed(client: &Client, text: &str) -> Result<u64, Stop> {
 }
 
 /// One row as text; NULL is `∅`, which no row of these tests holds.
-pub type Row = Vec<String>;
+pub(super) type Row = Vec<String>;
 
 /// The rows of a query that must succeed, sorted.
 pub async fn rows(client: &Client, text: &str) -> Result<Vec<Row>, Stop> {

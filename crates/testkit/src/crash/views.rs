@@ -6,14 +6,14 @@ use tokio_postgres::Client;
 use super::sql::{Row, Stop, rows};
 
 /// Accounts that money is moved between.
-pub const ACCOUNTS: i64 = 12;
+pub(super) const ACCOUNTS: i64 = 12;
 
 /// What each holds at first.
-pub const OPENING_BALANCE: i64 = 1_000;
+pub(super) const OPENING_BALANCE: i64 = 1_000;
 
 /// What the SELECT of a view reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
+pub(super) enum Input {
     /// Tables, or views over them: view and SELECT read one instant in one transaction.
     Tables,
     /// The followed file: the batch oracle reads it by `event_now`, once nobody writes to it.
@@ -22,7 +22,7 @@ pub enum Input {
 
 /// A materialized view and its SELECT.
 #[derive(Debug, Clone, Copy)]
-pub struct View {
+pub(super) struct View {
     pub name: &'static str,
     pub input: Input,
     /// `{event}` stands for the source, `{in_time}` for the rows that are not late, which a view
@@ -37,7 +37,7 @@ const fn over_tables(name: &'static str, select: &'static str) -> View {
 }
 
 /// In the order in which they can be created.
-pub const VIEWS: &[View] = &[
+pub(super) const VIEWS: &[View] = &[
     over_tables(
         "item_by_kind",
         "SELECT kind, count(*) AS items, sum(price) AS total, min(price) AS lowest, max(price) AS highest, \
@@ -83,7 +83,7 @@ pub const VIEWS: &[View] = &[
 ];
 
 /// Windows that are shown once, when they are closed; compared with those before the watermark.
-pub const CLOSED: View = View {
+pub(super) const CLOSED: View = View {
     name: "event_closed",
     input: Input::File,
     select: "SELECT kind, window_start, window_end, count(*) AS events, sum(amount) AS total \
@@ -94,24 +94,24 @@ pub const CLOSED: View = View {
 impl View {
     /// The statement that creates it under a name.
     #[must_use]
-    pub fn create(&self, name: &str) -> String {
+    pub(super) fn create(&self, name: &str) -> String {
         let select = self.select.replace("{event}", "event").replace("{in_time}", "");
         format!("CREATE MATERIALIZED VIEW {name} AS {select}{}", self.emit)
     }
 
     /// Its SELECT as a batch query.
     #[must_use]
-    pub fn batch(&self) -> String {
+    pub(super) fn batch(&self) -> String {
         self.select.replace("{event}", "event_now").replace("{in_time}", "WHERE NOT late")
     }
 
     /// Compares content and oracle; gives the number of rows.
-    pub async fn check(&self, client: &Client) -> Result<usize, Stop> {
+    pub(super) async fn check(&self, client: &Client) -> Result<usize, Stop> {
         self.check_as(client, self.name).await
     }
 
     /// The same for a view of this definition under another name.
-    pub async fn check_as(&self, client: &Client, name: &str) -> Result<usize, Stop> {
+    pub(super) async fn check_as(&self, client: &Client, name: &str) -> Result<usize, Stop> {
         let found = rows(client, &format!("SELECT * FROM {name}")).await?;
         let expected = rows(client, &self.batch()).await?;
         equal(name, &found, &expected)
@@ -119,7 +119,7 @@ impl View {
 }
 
 /// Compares the rows of a view with those of its oracle.
-pub fn equal(name: &str, found: &[Row], expected: &[Row]) -> Result<usize, Stop> {
+pub(super) fn equal(name: &str, found: &[Row], expected: &[Row]) -> Result<usize, Stop> {
     if found == expected {
         return Ok(found.len());
     }
@@ -134,7 +134,7 @@ pub fn equal(name: &str, found: &[Row], expected: &[Row]) -> Result<usize, Stop>
 
 /// The statements that create everything, over an event file.
 #[must_use]
-pub fn schema(file: &str) -> Vec<String> {
+pub(super) fn schema(file: &str) -> Vec<String> {
     let columns = "number BIGINT, kind INT, amount BIGINT, happened TIMESTAMP, late BOOLEAN";
     let mut statements = vec![
         "CREATE TABLE account (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL)".to_owned(),

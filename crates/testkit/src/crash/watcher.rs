@@ -11,7 +11,7 @@ use super::views::{ACCOUNTS, Input, OPENING_BALANCE, VIEWS, equal};
 
 /// Reads views and tables in one transaction each, until the connection is lost. What it sees is
 /// one instant of the database, and never an earlier one than what it saw before.
-pub async fn read_on(address: SocketAddr, mut random: Random) -> Result<(), String> {
+pub(super) async fn read_on(address: SocketAddr, mut random: Random) -> Result<(), String> {
     let over_tables: Vec<_> = VIEWS.iter().filter(|view| view.input == Input::Tables).collect();
     let stopped = async {
         let client = connect(address).await?;
@@ -73,7 +73,7 @@ async fn count(client: &Client, query: &str) -> Result<i64, Stop> {
 }
 
 /// Creates and drops views, and knows which may exist.
-pub struct ViewMaker {
+pub(super) struct ViewMaker {
     random: Random,
     /// The view, by its number and its place in `VIEWS`; acknowledged as created.
     existing: Vec<(u32, usize)>,
@@ -84,12 +84,12 @@ pub struct ViewMaker {
 
 impl ViewMaker {
     #[must_use]
-    pub fn new(random: Random) -> Self {
+    pub(super) fn new(random: Random) -> Self {
         Self { random, existing: Vec::new(), pending: None, next: 0 }
     }
 
     /// Goes on until the connection is lost.
-    pub async fn make_on(&mut self, address: SocketAddr) -> Result<(), String> {
+    pub(super) async fn make_on(&mut self, address: SocketAddr) -> Result<(), String> {
         let stopped = async {
             let client = connect(address).await?;
             loop {
@@ -118,7 +118,7 @@ impl ViewMaker {
 
     /// After a crash: every acknowledged view is there, none that was dropped, and each one there
     /// has the right content. Gives the number of rows compared.
-    pub async fn check(&mut self, client: &Client) -> Result<usize, Stop> {
+    pub(super) async fn check(&mut self, client: &Client) -> Result<usize, Stop> {
         let query =
             "SELECT relname FROM pg_catalog.pg_class WHERE relkind = 'm' AND relname LIKE 'scratch_%'";
         let found: Vec<String> = rows(client, query).await?.into_iter().flatten().collect();

@@ -23,7 +23,7 @@ const LABELS: &[&str] =
     &["plain", "with 'quotes'", "", "größer", "a longer label that does not fit in a view"];
 
 /// One client.
-pub struct Writer {
+pub(super) struct Writer {
     number: i64,
     random: Random,
     pub ledger: Ledger,
@@ -32,18 +32,18 @@ pub struct Writer {
 
 impl Writer {
     #[must_use]
-    pub fn new(number: i64, random: Random) -> Self {
+    pub(super) fn new(number: i64, random: Random) -> Self {
         Self { number, random, ledger: Ledger::default(), next_key: number * KEYS_PER_CLIENT }
     }
 
     /// Which client it is.
     #[must_use]
-    pub fn number(&self) -> i64 {
+    pub(super) fn number(&self) -> i64 {
         self.number
     }
 
     /// Writes until the connection is lost; an error is an answer that is wrong.
-    pub async fn write_on(&mut self, address: SocketAddr) -> Result<(), String> {
+    pub(super) async fn write_on(&mut self, address: SocketAddr) -> Result<(), String> {
         let stopped = async {
             let client = connect(address).await?;
             loop {
@@ -142,7 +142,9 @@ impl Writer {
         let statement = format!("{good}, ({taken}, {}, 0, 0, 'doubled')", self.number);
         match execute(client, &statement).await? {
             Answer::Refused { sqlstate, .. } if sqlstate == "23505" => Ok(()),
-            other => Err(Stop::Wrong(format!("{statement}\n  answered {other:?}"))),
+            other @ (Answer::Done(_) | Answer::Refused { .. }) => {
+                Err(Stop::Wrong(format!("{statement}\n  answered {other:?}")))
+            }
         }
     }
 
@@ -253,7 +255,9 @@ impl Writer {
                     succeed(client, "ROLLBACK").await?;
                     return Ok(());
                 }
-                other => return Err(Stop::Wrong(format!("{statement}\n  answered {other:?}"))),
+                other @ (Answer::Done(_) | Answer::Refused { .. }) => {
+                    return Err(Stop::Wrong(format!("{statement}\n  answered {other:?}")));
+                }
             }
         }
         self.commit(client, &text, rows, Some((id, transfer))).await
@@ -310,7 +314,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// What all ledgers say the accounts must hold.
-pub fn balances(transfers: impl Iterator<Item = Transfer>, opening: i64) -> BTreeMap<i64, i64> {
+pub(super) fn balances(transfers: impl Iterator<Item = Transfer>, opening: i64) -> BTreeMap<i64, i64> {
     let mut balances: BTreeMap<i64, i64> = (0..ACCOUNTS).map(|id| (id, opening)).collect();
     for transfer in transfers {
         *balances.entry(transfer.source).or_default() -= transfer.amount;

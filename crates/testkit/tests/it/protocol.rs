@@ -1,5 +1,7 @@
 //! The PostgreSQL protocol against the real server, message by message.
 
+#![expect(clippy::disallowed_methods, reason = "what is tested are time limits")]
+
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -76,7 +76,7 @@ impl Test {
         self.run(&format!("SELECT * FROM \"{view}$late\" ORDER BY split, position")).await
     }
 
-    /// FLUSHes until a view's watermark is at a second: that a split has been silent for long
+    /// `FLUSHes` until a view's watermark is at a second: that a split has been silent for long
     /// enough is noticed between the barriers, not by one of them.
     async fn reach(&self, view: &str, second: i64) {
         let expected = Some(timestamp(START_MS + second * 1_000));

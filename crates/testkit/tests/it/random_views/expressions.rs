@@ -1,5 +1,7 @@
 //! Random expressions over columns with types.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "what holds for most types of a generator")]
+
 use testkit::crash::Random;
 
 /// The type of a column, as far as the choice of expressions depends on it.
@@ -55,7 +57,7 @@ impl Scope<'_> {
 
     /// An expression of a type, from a column of that type where there is one.
     pub(super) fn expression(&mut self, of: Type) -> String {
-        let Some(column) = self.column(of) else { return self.from_nothing(of) };
+        let Some(column) = self.column(of) else { return self.without_column(of) };
         if self.random.one_in(2) {
             return column;
         }
@@ -98,7 +100,7 @@ impl Scope<'_> {
         (*self.random.pick(forms)).replace("{c}", &column)
     }
 
-    fn from_nothing(&mut self, of: Type) -> String {
+    fn without_column(&mut self, of: Type) -> String {
         let other = match of {
             Type::Int => self.column(Type::Text).map(|column| format!("length({column})")),
             Type::Text => self.column(Type::Int).map(|column| format!("CAST({column} AS TEXT)")),

@@ -86,7 +86,7 @@ async fn run(seed: i64, backend: Backend) -> (usize, usize) {
     };
     let mut changes = Changes::new(random.fork());
     let mut queries = Queries::new(random.fork());
-    for table in queries.tables() {
+    for table in Queries::tables() {
         assert!(run.execute(&[table]).await);
     }
     let mut views = 0;
