@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, GenericByteViewArray, Int64Array, RecordBatch, UInt32Array,
+    Array, ArrayRef, AsArray, BooleanArray, GenericByteViewArray, Int64Array, RecordBatch,
+    RecordBatchOptions, UInt32Array,
 };
 use arrow::compute;
 use arrow::datatypes::{ByteViewType, DataType, SchemaRef};
@@ -157,7 +158,7 @@ impl ChangeBatch {
     /// The rows at `indices`, with their diffs and origins.
     pub fn take(&self, indices: &UInt32Array) -> Result<Self> {
         Ok(Self {
-            rows: compute::take_record_batch(&self.rows, indices)?,
+            rows: take_rows(&self.rows, indices)?,
             diffs: match &self.diffs {
                 Some(diffs) => Some(Int64Array::from(compute::take(diffs, indices, None)?.to_data())),
                 None => None,
@@ -179,7 +180,7 @@ impl ChangeBatch {
     /// The same changes over other columns (a projection keeps diffs and origins).
     #[must_use]
     pub fn with_rows(&self, rows: RecordBatch) -> Self {
-        debug_assert_eq!(rows.num_rows(), self.len());
+        assert_eq!(rows.num_rows(), self.len());
         Self { rows, diffs: self.diffs.clone(), origin: self.origin.clone() }
     }
 
@@ -212,4 +213,13 @@ fn view_bytes<T: ByteViewType + ?Sized>(column: &GenericByteViewArray<T>) -> usi
         if length > INLINE_VIEW_BYTES { length as usize } else { 0 }
     };
     size_of::<u128>() * column.len() + column.views().iter().map(outside).sum::<usize>()
+}
+
+/// Rows without columns are rows too.
+fn take_rows(rows: &RecordBatch, indices: &UInt32Array) -> Result<RecordBatch> {
+    if rows.num_columns() > 0 {
+        return Ok(compute::take_record_batch(rows, indices)?);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(indices.len()));
+    Ok(RecordBatch::try_new_with_options(rows.schema(), Vec::new(), &options)?)
 }

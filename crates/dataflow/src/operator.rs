@@ -314,7 +314,7 @@ impl OperatorContext<'_> {
 
     /// Sends failing rows to `$errors`.
     pub fn row_errors(&mut self, rows: ChangeBatch, errors: Vec<RowError>) {
-        debug_assert_eq!(rows.len(), errors.len());
+        assert_eq!(rows.len(), errors.len());
         if !errors.is_empty() {
             self.side.push(SideOutput::Errors { rows, errors });
         }

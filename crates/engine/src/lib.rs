@@ -34,6 +34,7 @@ mod point_read;
 mod rewrite;
 mod settings;
 mod startup;
+mod statement_text;
 mod transaction;
 mod workers;
 

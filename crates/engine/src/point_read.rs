@@ -211,7 +211,16 @@ fn value_of(value: &Expr, field: &Field) -> Option<ArrayRef> {
     }
     let target = field.data_type();
     let own_name = type_name(target);
-    let is_whole = |name: &str| ["bigint", "integer", "smallint", "int8", "int4", "int2"].contains(&name);
+    // A cast to a smaller type fails for what does not fit it.
+    let is_whole = |name: &str| {
+        let width = match name {
+            "bigint" | "int8" => 8,
+            "integer" | "int" | "int4" => 4,
+            "smallint" | "int2" => 2,
+            _ => return false,
+        };
+        target.primitive_width().is_some_and(|of_key| width >= of_key)
+    };
     let agrees = match (&text, declared.as_deref()) {
         (Text::Number(text), None) => target.is_integer() && !text.contains(['.', 'e', 'E']),
         (Text::Quoted(_), None) => target.is_integer() || *target == DataType::Utf8View,

@@ -17,6 +17,7 @@ use crate::functions::{FunctionContext, SettingAssignment};
 use crate::live::Live;
 use crate::parameters::{self, Parameter};
 use crate::settings::Settings;
+use crate::statement_text;
 use crate::system::{DATABASE, SystemContext};
 use crate::transaction::Transaction;
 use crate::workers::from_panic;
@@ -63,8 +64,10 @@ impl Session {
     /// Splits a text into statements (a syntax error refuses the whole text). Each can then be
     /// given to [`Self::execute`].
     pub fn parse(&self, text: &str) -> Result<Vec<Parsed>, SqlError> {
-        let parsed = std::panic::catch_unwind(|| sql::parse(text));
-        let parsed = parsed.unwrap_or_else(|payload| Err(from_panic(payload.as_ref())));
+        let parsed = statement_text::check(&self.shared, text).and_then(|()| {
+            let parsed = std::panic::catch_unwind(|| sql::parse(text));
+            parsed.unwrap_or_else(|payload| Err(from_panic(payload.as_ref())))
+        });
         if parsed.is_err() {
             self.fail_transaction();
         }
@@ -172,6 +175,7 @@ impl Session {
     }
 
     async fn prepare_one(&mut self, text: &str, types: &[Option<DataType>]) -> Result<Prepared, SqlError> {
+        statement_text::check(&self.shared, text)?;
         let mut statements = sql::parse(text)?;
         if statements.len() > 1 {
             return Err(SqlErrorKind::Syntax {

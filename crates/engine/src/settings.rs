@@ -297,6 +297,8 @@ impl SettingSpec {
                 )),
             },
             Only(spellings) => {
+                // asyncpg sends `client_encoding` with quotes, and PostgreSQL looks at letters and digits only.
+                let value = value.trim_matches(['\'', '"']);
                 let is_known = spellings.iter().any(|spelling| spelling.eq_ignore_ascii_case(value));
                 let hint = || invalid().hint(format!("Highwater has only {}.", spellings[0]));
                 if is_known { Ok(spellings[0].to_owned()) } else { Err(hint()) }

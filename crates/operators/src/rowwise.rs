@@ -30,7 +30,8 @@ impl Projection {
 
     /// The projected rows; failing ones go to `$errors` as they came.
     pub(crate) fn apply(&self, batch: ChangeBatch, ctx: &mut OperatorContext<'_>) -> Result<ChangeBatch> {
-        let (batch, projected) = evaluate_rowwise_on_error(batch, &|rows| self.evaluate(rows), ctx)?;
+        let (batch, projected) =
+            evaluate_rowwise_on_error(batch, &self.output, &|rows| self.evaluate(rows), ctx)?;
         Ok(batch.with_rows(projected))
     }
 
@@ -78,16 +79,17 @@ pub(crate) fn passing_rows(
         let keep = with_type(keep, &DataType::Boolean)?;
         Ok(RecordBatch::try_new(Arc::clone(&schema), vec![keep])?)
     };
-    let (batch, keep) = evaluate_rowwise_on_error(batch, &evaluate, ctx)?;
+    let (batch, keep) = evaluate_rowwise_on_error(batch, &schema, &evaluate, ctx)?;
     let keep = keep.column(0).as_boolean().clone();
     let all = keep.null_count() == 0 && keep.true_count() == keep.len();
     Ok((batch, (!all).then_some(keep)))
 }
 
-/// Evaluates `evaluate`, which gives one row per row, on all rows of a batch that do not fail.
+/// Evaluates `evaluate`, which gives one row of `schema` per row, on all rows of a batch that do not fail.
 /// Returns those rows and what they gave; the others go to `$errors` with their diffs and origins.
 pub(crate) fn evaluate_rowwise_on_error(
     batch: ChangeBatch,
+    schema: &SchemaRef,
     evaluate: &dyn Fn(&RecordBatch) -> Result<RecordBatch, DataFusionError>,
     ctx: &mut OperatorContext<'_>,
 ) -> Result<(ChangeBatch, RecordBatch)> {
@@ -105,12 +107,11 @@ pub(crate) fn evaluate_rowwise_on_error(
     };
     search.halve(0, batch.len(), error);
     let FailingRows { evaluated, passed, failed, errors, .. } = search;
-    let schema = match evaluated.first() {
-        Some(part) => part.schema(),
-        // Nothing passed: ask for the columns with no row at all.
-        None => evaluate(&batch.rows.slice(0, 0))?.schema(),
+    let evaluated = if evaluated.is_empty() {
+        RecordBatch::new_empty(Arc::clone(schema))
+    } else {
+        compute::concat_batches(schema, &evaluated)?
     };
-    let evaluated = compute::concat_batches(&schema, &evaluated)?;
     ctx.row_errors(batch.take(&UInt32Array::from(failed))?, errors);
     Ok((batch.take(&UInt32Array::from(passed))?, evaluated))
 }

@@ -39,13 +39,17 @@ pub(crate) fn optimize(plan: LogicalPlan, state: &SessionState) -> Result<Logica
     optimizer.optimize(plan, &context, |_, _| {})
 }
 
-/// The rules of a batch query: DataFusion's, with ours in the place of the one it corrects.
+/// The rules of a batch query: DataFusion's, with ours in the place of the one it corrects, and without
+/// the one that sums sums, which have another type than what was summed.
 pub(crate) fn batch_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let ours = Arc::new(PushDownFilters::default());
     let corrected = |rule: Arc<dyn OptimizerRule + Send + Sync>| {
         if rule.name() == ours.name() { Arc::<PushDownFilters>::clone(&ours) } else { rule }
     };
-    Optimizer::new().rules.into_iter().map(corrected).collect()
+    let sums_sums = |rule: &Arc<dyn OptimizerRule + Send + Sync>| {
+        rule.name() == "single_distinct_aggregation_to_group_by"
+    };
+    Optimizer::new().rules.into_iter().filter(|rule| !sums_sums(rule)).map(corrected).collect()
 }
 
 /// DataFusion's rule, but for a condition without columns over an aggregate without groups: below

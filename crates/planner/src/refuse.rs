@@ -68,7 +68,17 @@ impl Construct {
             Self::Unstable(_) => error.detail(
                 "Its result depends on more than its arguments, so a view could not take a row back.",
             ),
-            _ => error,
+            Self::Join
+            | Self::Over
+            | Self::OrderBy
+            | Self::Limit
+            | Self::DistinctOn
+            | Self::Subquery
+            | Self::Unnest
+            | Self::Recursive
+            | Self::GroupingSets
+            | Self::Aggregate(_) => error.hint("Queries can have it: use it in a SELECT over the view."),
+            Self::Values | Self::NoFrom | Self::Other(_) => error,
         }
     }
 }
@@ -98,7 +108,11 @@ fn refused(expr: &Expr) -> Option<Construct> {
         Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_) => {
             Some(Construct::Subquery)
         }
-        Expr::ScalarFunction(function) if function.func.signature().volatility != Volatility::Immutable => {
+        // DataFusion's `version` says that it is immutable.
+        Expr::ScalarFunction(function)
+            if function.func.signature().volatility != Volatility::Immutable
+                || function.func.name() == "version" =>
+        {
             Some(Construct::Unstable(function.func.name().to_owned()))
         }
         Expr::WindowFunction(_) => Some(Construct::Over),

@@ -5,6 +5,8 @@
 //! | `FULL`/`RIGHT JOIN` with `USING` or `NATURAL` | the shared column is that of the left side, NULL for rows of the right |
 //! | `SIMILAR TO` | takes the pattern for a regular expression |
 //! | `EXCEPT ALL`, `INTERSECT ALL` | forget how many copies there are on the right side |
+//! | comparisons of rows, `(a, b) = (1, NULL)` | compares NULL like a value |
+//! | `TABLESAMPLE` | reads the whole table |
 //! | `FROM t, t` | says that a column is there twice, not the table |
 
 use std::collections::BTreeMap;
@@ -35,10 +37,23 @@ impl Visitor for Search {
         set_operation(&query.body).map_or(ControlFlow::Continue(()), ControlFlow::Break)
     }
 
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<SqlError> {
+        match factor {
+            TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
+                ControlFlow::Break(error_at(SqlErrorKind::unsupported("TABLESAMPLE"), factor.span()))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<SqlError> {
         if let Expr::SimilarTo { pattern, .. } = expr {
             let error = error_at(SqlErrorKind::unsupported("SIMILAR TO"), pattern.span());
             return ControlFlow::Break(error.hint("Use LIKE, or ~ with a regular expression."));
+        }
+        if let Some(row) = compared_row(expr) {
+            let error = error_at(SqlErrorKind::unsupported("a comparison of rows"), row.span());
+            return ControlFlow::Break(error.hint("Compare the columns one by one, with AND and OR."));
         }
         ControlFlow::Continue(())
     }
@@ -66,6 +81,29 @@ impl Visitor for Search {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The row of values in a comparison that has one.
+fn compared_row(expr: &Expr) -> Option<&Expr> {
+    let operands: &[&Expr] = match expr {
+        Expr::BinaryOp { left, right, .. } => &[left, right],
+        Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => &[left, right],
+        Expr::IsNull(inner)
+        | Expr::IsNotNull(inner)
+        | Expr::InList { expr: inner, .. }
+        | Expr::InSubquery { expr: inner, .. }
+        | Expr::Between { expr: inner, .. } => &[inner],
+        _ => &[],
+    };
+    operands.iter().copied().find(|operand| {
+        matches!(operand, Expr::Tuple(_))
+            || matches!(operand, Expr::Function(function) if is_row(&function.name))
+    })
+}
+
+/// `ROW(…)`
+fn is_row(name: &ObjectName) -> bool {
+    matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("row")))
 }
 
 fn set_operation(body: &SetExpr) -> Option<SqlError> {

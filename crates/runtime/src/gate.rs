@@ -109,7 +109,7 @@ impl InputGate {
         for lane in &mut self.lanes {
             if let Some(barrier) = lane.barrier.take() {
                 watermarks[lane.input] = watermarks[lane.input].min(barrier.watermark);
-                debug_assert!(aligned.as_ref().is_none_or(|other| other.epoch == barrier.epoch));
+                assert!(aligned.as_ref().is_none_or(|other| other.epoch == barrier.epoch));
                 aligned = Some(barrier);
             }
         }

@@ -181,7 +181,7 @@ fn undefined_function(message: &str) -> Option<SqlError> {
     if let Some(rest) = message.strip_prefix("Invalid function '") {
         let (name, rest) = rest.split_once("'.")?;
         let error = SqlErrorKind::UndefinedFunction { signature: name.to_owned() };
-        let near = rest.split('\'').nth(1);
+        let near = rest.split('\'').nth(1).and_then(|near| nearest(name, [near]));
         return Some(match near {
             Some(near) => error.hint(format!("Perhaps you meant to call the function {near}.")),
             None => error.into(),

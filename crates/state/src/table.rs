@@ -41,7 +41,7 @@ impl TableSchema {
     /// or a restore at another parallelism hands a row to a task that never asks for it.
     #[must_use]
     pub fn with_group_columns(&self, columns: &[usize]) -> Self {
-        debug_assert!(columns.iter().all(|column| *column < self.key_len));
+        assert!(columns.iter().all(|column| *column < self.key_len));
         let listed: Vec<String> = columns.iter().map(usize::to_string).collect();
         let mut metadata = self.columns.metadata().clone();
         metadata.insert(GROUP_COLUMNS.to_owned(), listed.join(","));

@@ -40,6 +40,9 @@ impl EpochUnit {
     }
 }
 
+/// The timestamps PostgreSQL has, in microseconds since 1970: from 4713-11-24 BC to 294276 AD.
+const TIMESTAMPS: std::ops::Range<i64> = -210_866_803_200_000_000..9_223_371_331_200_000_000;
+
 /// Why a text could not be read: it has another form, or a field has no such value.
 enum Fault {
     Syntax,
@@ -55,6 +58,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Result<i64, ValueError> {
 pub(crate) fn parse_epoch(text: &str, unit: EpochUnit) -> Result<i64, ValueError> {
     let digits = Digits::read(text.trim()).ok_or_else(|| error(Fault::Syntax, "timestamp", text))?;
     let micros = digits.scaled(unit.scale(), Rounding::Floor).and_then(|micros| i64::try_from(micros).ok());
+    let micros = micros.filter(|micros| TIMESTAMPS.contains(micros));
     micros.ok_or_else(|| error(Fault::Range, "timestamp", text))
 }
 

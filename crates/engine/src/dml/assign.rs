@@ -5,6 +5,7 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "Arrow's types list more than a table can hold")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -14,6 +15,7 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use catalog::Column;
+use serde_json::value::RawValue;
 use sql::{SqlError, SqlErrorKind, parse_interval, type_name};
 
 use crate::error::from_arrow;
@@ -23,7 +25,7 @@ pub(crate) fn assign(values: &ArrayRef, column: &Column) -> Result<ArrayRef, Sql
     let target = &column.data_type;
     let cast_values = match values.data_type() {
         DataType::Null => return Ok(new_null_array(target, values.len())),
-        source if source == target => Arc::clone(values),
+        source if source == target && !is_checked(column) => Arc::clone(values),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => from_text(values, column)?,
         source if !is_assignable(source, target) => {
             return Err(SqlErrorKind::DatatypeMismatch {
@@ -42,6 +44,11 @@ pub(crate) fn assign(values: &ArrayRef, column: &Column) -> Result<ArrayRef, Sql
         Some(length) => limited(&cast_values, length, column),
         None => Ok(cast_values),
     }
+}
+
+/// Texts that not every text is.
+fn is_checked(column: &Column) -> bool {
+    matches!(column.type_name.as_deref(), Some("json" | "jsonb" | "uuid"))
 }
 
 fn column_type(column: &Column) -> String {
@@ -112,6 +119,10 @@ fn became_infinite(values: &ArrayRef, cast_values: &ArrayRef) -> Result<bool, Sq
 
 /// Text as PostgreSQL's input functions read it.
 fn from_text(values: &ArrayRef, column: &Column) -> Result<ArrayRef, SqlError> {
+    if matches!(column.data_type, DataType::List(_)) && values.null_count() < values.len() {
+        let feature = format!("text as a value of the array column \"{}\"", column.name);
+        return Err(SqlErrorKind::unsupported(feature).hint("Write ARRAY[…]."));
+    }
     let text = cast(values, &DataType::Utf8View).map_err(from_arrow)?;
     let text = text.as_string_view();
     match (column.type_name.as_deref(), &column.data_type) {
@@ -195,23 +206,68 @@ fn bytea_value(text: &str) -> Result<Vec<u8>, SqlError> {
     Ok(nibbles.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// Sorted keys, the last of equal keys, no white space (semantics 14).
+/// Sorted keys, the last of equal keys, no white space, numbers as they are spelled (semantics 14).
 fn canonical_json(text: &StringViewArray) -> Result<ArrayRef, SqlError> {
     let mut builder = StringViewBuilder::with_capacity(text.len());
     for value in text {
         match value {
             Some(value) => {
-                let json: serde_json::Value =
-                    serde_json::from_str(value).map_err(|_| SqlErrorKind::Evaluation {
-                        sqlstate: "22P02",
-                        message: "invalid input syntax for type json".to_owned(),
-                    })?;
-                builder.append_value(json.to_string());
+                let mut canonical = String::with_capacity(value.len());
+                write_json(value, 0, &mut canonical).map_err(|_| SqlErrorKind::Evaluation {
+                    sqlstate: "22P02",
+                    message: "invalid input syntax for type json".to_owned(),
+                })?;
+                builder.append_value(canonical);
             }
             None => builder.append_null(),
         }
     }
     Ok(Arc::new(builder.finish()))
+}
+
+/// Nesting beyond this is refused, as by `serde_json` itself.
+const JSON_DEPTH_MAX: usize = 128;
+
+fn write_json(text: &str, depth: usize, out: &mut String) -> Result<(), serde_json::Error> {
+    let text = text.trim_ascii();
+    if depth > JSON_DEPTH_MAX {
+        return Err(serde::de::Error::custom("nested too deep"));
+    }
+    match text.as_bytes().first() {
+        Some(b'{') => {
+            let members: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
+            out.push('{');
+            for (place, (key, value)) in members.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                out.push_str(&serde_json::to_string(&key)?);
+                out.push(':');
+                write_json(value.get(), depth + 1, out)?;
+            }
+            out.push('}');
+        }
+        Some(b'[') => {
+            let items: Vec<&RawValue> = serde_json::from_str(text)?;
+            out.push('[');
+            for (place, value) in items.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                write_json(value.get(), depth + 1, out)?;
+            }
+            out.push(']');
+        }
+        Some(b'"') => {
+            let string: String = serde_json::from_str(text)?;
+            out.push_str(&serde_json::to_string(&string)?);
+        }
+        _ => {
+            let plain: &RawValue = serde_json::from_str(text)?;
+            out.push_str(plain.get());
+        }
+    }
+    Ok(())
 }
 
 /// Lower case, with hyphens in the usual places.

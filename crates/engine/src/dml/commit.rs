@@ -13,6 +13,7 @@
 //! second waits, so that the inbox holds their changes in the order in which they were validated.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,6 +30,7 @@ use super::writes::{TableWrites, Writes};
 use crate::engine::Shared;
 use crate::error::{from_arrow, from_runtime, from_state};
 use crate::transaction::ReadView;
+use crate::workers::from_panic;
 
 /// Sequence of a key that is in flight.
 const IN_FLIGHT: u64 = u64::MAX;
@@ -67,10 +69,16 @@ struct PendingKey {
     exists: bool,
 }
 
+/// The keys of one table that a transaction in flight has taken, and what was pending of them before.
+struct Reserved {
+    table: RelationId,
+    keys: Vec<(Arc<[u8]>, Option<PendingKey>)>,
+}
+
 /// What validation said.
 enum Validation {
     /// The keys are reserved.
-    Reserved(Vec<(RelationId, Vec<Arc<[u8]>>)>),
+    Reserved(Vec<Reserved>),
     /// Another transaction with one of the keys is in flight.
     Busy,
     /// Another transaction was first.
@@ -160,38 +168,50 @@ impl WriteLog {
         &self,
         shared: &Arc<Shared>,
         record: InboxRecord,
-        keys: Vec<(RelationId, Vec<Arc<[u8]>>)>,
+        reserved: Vec<Reserved>,
     ) -> Result<(), SqlError> {
         // Not cancelled when the client goes away: once reserved, the write must land.
         let writer = Arc::clone(shared);
         shared
             .workers
             .block(move || {
-                let written = writer.runtime.write(record).map_err(from_runtime);
-                writer.writes.land(keys, written.as_ref().ok().copied());
+                // Keys that stay reserved would let nobody write them again.
+                let written = catch_unwind(AssertUnwindSafe(|| writer.runtime.write(record)));
+                let written = match written {
+                    Ok(written) => written.map_err(from_runtime),
+                    Err(payload) => Err(from_panic(payload.as_ref())),
+                };
+                writer.writes.land(reserved, written.as_ref().ok().copied());
                 written.map(|_| ())
             })
             .await
     }
 
     /// The transaction is in the inbox (or, `None`, will never be).
-    fn land(&self, keys: Vec<(RelationId, Vec<Arc<[u8]>>)>, sequence: Option<u64>) {
+    fn land(&self, reserved: Vec<Reserved>, sequence: Option<u64>) {
         let mut pending = self.pending.lock();
-        for (id, keys) in keys {
-            let table = pending.tables.entry(id).or_default();
+        let visible = self.visible();
+        for Reserved { table, keys } in reserved {
+            let table = pending.tables.entry(table).or_default();
             match sequence {
                 Some(sequence) => {
-                    for key in &keys {
+                    for (key, _) in &keys {
                         if let Some(entry) = table.keys.get_mut(key) {
                             entry.sequence = sequence;
                         }
                     }
                     table.acknowledged = table.acknowledged.max(sequence);
-                    table.push(sequence, keys);
+                    table.push(sequence, keys.into_iter().map(|(key, _)| key).collect());
                 }
-                None => keys.iter().for_each(|key| {
-                    table.keys.remove(key);
-                }),
+                // What another transaction wrote before is pending again, unless it is published.
+                None => {
+                    for (key, before) in keys {
+                        match before.filter(|before| before.sequence > visible) {
+                            Some(before) => table.keys.insert(key, before),
+                            None => table.keys.remove(&key),
+                        };
+                    }
+                }
             }
         }
         pending.acknowledged = pending.acknowledged.max(sequence.unwrap_or(0));
@@ -235,7 +255,7 @@ enum Check {
 }
 
 impl Pending {
-    fn reserve(&mut self, writes: &Writes) -> Vec<(RelationId, Vec<Arc<[u8]>>)> {
+    fn reserve(&mut self, writes: &Writes) -> Vec<Reserved> {
         let mut reserved = Vec::new();
         for (id, table_writes) in writes.tables() {
             let table = self.tables.entry(id).or_default();
@@ -247,12 +267,11 @@ impl Pending {
                     continue;
                 }
                 let key: Arc<[u8]> = Arc::from(key);
-                table
-                    .keys
-                    .insert(Arc::clone(&key), PendingKey { sequence: IN_FLIGHT, exists: write.exists() });
-                keys.push(key);
+                let taken = PendingKey { sequence: IN_FLIGHT, exists: write.exists() };
+                let before = table.keys.insert(Arc::clone(&key), taken);
+                keys.push((key, before));
             }
-            reserved.push((id, keys));
+            reserved.push(Reserved { table: id, keys });
         }
         reserved
     }

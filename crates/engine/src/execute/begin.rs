@@ -9,9 +9,13 @@ use crate::session::SettingsAfter;
 use crate::transaction::Transaction;
 use crate::{Output, Session};
 
-pub(super) fn begin(session: &mut Session, modes: TransactionModes) -> Result<Output, SqlError> {
+pub(super) fn begin(
+    session: &mut Session,
+    modes: TransactionModes,
+    tag: &'static str,
+) -> Result<Output, SqlError> {
     if session.transaction.is_some() {
-        return Ok(Output::tag("BEGIN").warning(SqlErrorKind::ActiveTransaction.to_string()));
+        return Ok(Output::tag(tag).warning(SqlErrorKind::ActiveTransaction.to_string()));
     }
     session.settings_after =
         Some(SettingsAfter { commit: session.settings.clone(), rollback: session.settings.clone() });
@@ -22,7 +26,7 @@ pub(super) fn begin(session: &mut Session, modes: TransactionModes) -> Result<Ou
     session.set("transaction_read_only", &[read_only], true)?;
     session.set("transaction_isolation", &[isolation], true)?;
     set::apply(session, modes, "transaction_", true)?;
-    Ok(Output::tag("BEGIN"))
+    Ok(Output::tag(tag))
 }
 
 pub(super) async fn commit(session: &mut Session) -> Result<Output, SqlError> {

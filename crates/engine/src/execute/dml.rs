@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use sql::{SqlError, SqlErrorKind};
+use sql::{SqlError, SqlErrorKind, folded};
 use sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableFactor,
 };
@@ -221,8 +221,12 @@ pub(super) fn table_name(name: &ObjectName) -> Result<(Option<String>, String), 
     Err(SqlErrorKind::unsupported("a reference to another database").into())
 }
 
-pub(super) fn folded(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+/// A column that is assigned to. It has no qualifier.
+pub(super) fn column_name(name: &ObjectName) -> Result<String, SqlError> {
+    match table_name(name)? {
+        (None, column) => Ok(column),
+        (Some(_), _) => Err(SqlErrorKind::unsupported("assignment to a field of a column").into()),
+    }
 }
 
 /// The table of UPDATE and DELETE: its name, and the name it goes by in the statement.
@@ -230,9 +234,27 @@ pub(super) fn target_of(
     factor: &TableFactor,
     statement: &str,
 ) -> Result<(Option<String>, String, String), SqlError> {
-    let TableFactor::Table { name, alias, .. } = factor else {
+    // All fields, so that none is ever ignored.
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        with_hints,
+        version: None,
+        with_ordinality: false,
+        partitions,
+        json_path: None,
+        sample: None,
+        index_hints,
+    } = factor
+    else {
         return Err(SqlErrorKind::unsupported(format!("{statement} of anything but a table")).into());
     };
+    let has_columns = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
+    if has_columns || !with_hints.is_empty() || !partitions.is_empty() || !index_hints.is_empty() {
+        let feature = format!("{statement} of a table with hints or column aliases");
+        return Err(SqlErrorKind::unsupported(feature).into());
+    }
     let (schema, table) = table_name(name)?;
     let alias = alias.as_ref().map_or_else(|| table.clone(), |alias| folded(&alias.name));
     Ok((schema, table, alias))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take;
 use catalog::Column;
-use sql::{SqlError, SqlErrorKind};
+use sql::{SqlError, SqlErrorKind, folded};
 use sqlparser::ast::{Expr, Insert, Parens, Query, SetExpr, TableObject, Value};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
@@ -13,7 +13,7 @@ use sqlparser::tokenizer::Span;
 
 use super::Signature;
 use super::dml::{
-    ATTEMPTS, Change, Outcome, carry_out, folded, returning, returning_schema, table_name, template,
+    ATTEMPTS, Change, Outcome, carry_out, column_name, returning, returning_schema, table_name, template,
 };
 use super::query::{fixed_live, plan, read_view, statement_tables};
 use crate::batch::CHANGED;
@@ -86,7 +86,7 @@ impl<'a> InsertPlan<'a> {
         let target = TableColumns::find(live, schema.as_deref(), &table, "insert into")?;
         let mut columns = Vec::with_capacity(insert.columns.len());
         for name in &insert.columns {
-            let (_, column) = table_name(name)?;
+            let column = column_name(name)?;
             let position = target.position(&column)?;
             if columns.contains(&position) {
                 return Err(SqlErrorKind::DuplicateColumn { name: column }.into());

@@ -56,7 +56,8 @@ pub(crate) async fn run(session: &mut Session, parsed: &Parsed) -> Result<Output
         }
         Statement::Reset { name } => reset::run(session, name.as_deref()),
         Statement::Flush { durable } => flush::run(session, *durable).await,
-        Statement::Begin(modes) => begin::begin(session, *modes),
+        Statement::Begin(modes) => begin::begin(session, *modes, "BEGIN"),
+        Statement::StartTransaction(modes) => begin::begin(session, *modes, "START TRANSACTION"),
         Statement::Commit => begin::commit(session).await,
         Statement::Rollback => Ok(begin::rollback(session)),
         Statement::Discard { tag } => discard::run(session, tag),
@@ -103,6 +104,7 @@ pub(crate) async fn prepare(
         | Statement::Reset { .. }
         | Statement::Flush { .. }
         | Statement::Begin(_)
+        | Statement::StartTransaction(_)
         | Statement::Commit
         | Statement::Rollback
         | Statement::Discard { .. } => (StatementKind::Other, Signature::default()),

@@ -35,7 +35,7 @@ pub(super) fn schema(show: &Show) -> SchemaRef {
         Show::Schemas => SCHEMAS.schema(),
         Show::Jobs => JOBS.schema(),
         Show::Columns(_) => super::describe::schema(),
-        Show::Create(_) => CREATE.schema(),
+        Show::Create(..) => CREATE.schema(),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn run(session: &Session, show: &Show) -> Result<Output, SqlError> {
             table(&JOBS, (JOBS.rows)(&ctx.system))?
         }
         Show::Columns(name) => return super::describe::run(session, name),
-        Show::Create(name) => create(session, name)?,
+        Show::Create(kind, name) => create(session, kind, name)?,
     };
     Ok(Output::rows("SHOW", rows))
 }
@@ -105,7 +105,7 @@ fn relations(session: &Session, is_meant: fn(&Relation) -> bool) -> Result<Rows,
 }
 
 /// `SHOW CREATE …`: the canonical statement.
-fn create(session: &Session, name: &QualifiedName) -> Result<Rows, SqlError> {
+fn create(session: &Session, kind: &str, name: &QualifiedName) -> Result<Rows, SqlError> {
     let live = session.live();
     let relation = live.find(name.schema.as_deref(), &name.name).map_err(|error| error.at(name.position))?;
     if relation.parent().is_some() {
@@ -114,6 +114,12 @@ fn create(session: &Session, name: &QualifiedName) -> Result<Rows, SqlError> {
             expected: "created by a statement",
         }
         .at(name.position));
+    }
+    if relation.kind.word() != kind {
+        let is = relation.kind.word();
+        let message = format!("\"{}\" is a {is}, not a {kind}", relation.name);
+        let hint = format!("Use SHOW CREATE {}.", is.to_uppercase());
+        return Err(SqlErrorKind::Evaluation { sqlstate: "42809", message }.at(name.position).hint(hint));
     }
     let full = if relation.schema == Catalog::PUBLIC {
         relation.name.clone()

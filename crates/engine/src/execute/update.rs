@@ -12,8 +12,8 @@ use sqlparser::parser::Parser;
 
 use super::Signature;
 use super::dml::{
-    ATTEMPTS, Change, Outcome, carry_out, column_of, first_of_each, returning, returning_schema, select_mut,
-    table_name, target_of, template,
+    ATTEMPTS, Change, Outcome, carry_out, column_name, column_of, first_of_each, returning, returning_schema,
+    select_mut, target_of, template,
 };
 use super::insert::{is_default, null};
 use super::query::{fixed_live, plan, read_view, statement_tables};
@@ -129,15 +129,11 @@ fn assignments(assignments: &[Assignment]) -> Result<Vec<(String, Expr)>, SqlErr
     for assignment in assignments {
         match (&assignment.target, &assignment.value) {
             (AssignmentTarget::ColumnName(name), value) => {
-                let (qualifier, column) = table_name(name)?;
-                if qualifier.is_some() {
-                    return Err(SqlErrorKind::unsupported("assignment to a field of a column").into());
-                }
-                all.push((column, value.clone()));
+                all.push((column_name(name)?, value.clone()));
             }
             (AssignmentTarget::Tuple(names), Expr::Tuple(values)) if names.len() == values.len() => {
                 for (name, value) in names.iter().zip(values) {
-                    all.push((table_name(name)?.1, value.clone()));
+                    all.push((column_name(name)?, value.clone()));
                 }
             }
             (AssignmentTarget::Tuple(_), _) => {

@@ -1,8 +1,8 @@
 //! `sum`: DataFusion's accumulators over values cast to the type of the result.
 
 use arrow::array::ArrayRef;
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::functions_aggregate::sum::Sum as InnerSum;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -91,8 +91,13 @@ struct Casts {
 
 impl Casts {
     fn of(result: &DataType) -> Self {
-        // A real is summed as a double precision: fewer digits are lost.
-        let sum = if *result == DataType::Float32 { DataType::Float64 } else { result.clone() };
+        let sum = match *result {
+            // Fewer digits are lost.
+            DataType::Float32 => DataType::Float64,
+            // DataFusion's sums of decimals wrap: no sum of these does.
+            DataType::Decimal128(_, scale) => DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale),
+            _ => result.clone(),
+        };
         Self { sum, result: result.clone() }
     }
 
@@ -116,6 +121,8 @@ impl Conversion for Casts {
     }
 
     fn result(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        Ok(cast(values, &self.result)?)
+        // Too much for the result is an error, not NULL.
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        Ok(cast_with_options(values, &self.result, &options)?)
     }
 }

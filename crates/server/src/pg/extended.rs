@@ -97,6 +97,13 @@ impl ExtendedQueryHandler for Connection {
     {
         let types: Vec<Option<Type>> = message.type_oids.iter().map(|oid| Type::from_oid(*oid)).collect();
         let name = message.name.clone().unwrap_or_else(|| DEFAULT_NAME.to_owned());
+        if name == DEFAULT_NAME {
+            // Gone even if the new one is refused.
+            client.portal_store().rm_statement(DEFAULT_NAME);
+        } else if client.portal_store().get_statement(&name).is_some() {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(protocol_error("42P05", message));
+        }
         let prepared = self.prepare(&message.query, &types).await?;
         let stored = StoredStatement::new(name, prepared, types);
         client.portal_store().put_statement(Arc::new(stored));

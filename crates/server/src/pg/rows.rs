@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::cast::AsArray;
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes as types;
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
@@ -145,7 +146,9 @@ fn normalize(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         DataType::LargeList(field) | DataType::FixedSizeList(field, _) => DataType::List(Arc::clone(field)),
         _ => return Ok(Arc::clone(array)),
     };
-    arrow::compute::cast(array, &target)
+    // Not NULL in the place of what does not fit.
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(array, &target, &options)
 }
 
 fn column<'a>(array: &'a ArrayRef, field: &'a Field) -> Result<Column<'a>, ArrowError> {
@@ -372,9 +375,16 @@ fn put_binary(out: &mut BytesMut, pg: &Type, column: &Column<'_>, row: usize) ->
         Column::LongDecimal(array, scale) => binary::put_decimal(out, &array.value(row), *scale),
         Column::Text(array) => put_binary_text(out, pg, array.get(row).unwrap_or_default())?,
         Column::Bytes(array) => out.extend_from_slice(array.value(row)),
-        Column::Date(array) => out.put_i32(array.value(row) - binary::EPOCH_DAYS),
+        Column::Date(array) => {
+            out.put_i32(
+                array.value(row).checked_sub(binary::EPOCH_DAYS).ok_or_else(|| out_of_range("date"))?,
+            );
+        }
         Column::Time(array) => out.put_i64(array.value(row)),
-        Column::Timestamp(array, _) => out.put_i64(array.value(row) - binary::EPOCH_MICROS),
+        Column::Timestamp(array, _) => {
+            let value = array.value(row).checked_sub(binary::EPOCH_MICROS);
+            out.put_i64(value.ok_or_else(|| out_of_range("timestamp"))?);
+        }
         Column::Interval(array) => {
             let value = array.value(row);
             binary::put_interval(out, value.months, value.days, value.nanoseconds);
@@ -390,6 +400,10 @@ fn put_binary(out: &mut BytesMut, pg: &Type, column: &Column<'_>, row: usize) ->
         _ => {}
     }
     Ok(())
+}
+
+fn out_of_range(type_name: &str) -> ArrowError {
+    ArrowError::ArithmeticOverflow(format!("{type_name} out of range"))
 }
 
 fn put_binary_text(out: &mut BytesMut, pg: &Type, value: &str) -> Result<(), ArrowError> {

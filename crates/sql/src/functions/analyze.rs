@@ -40,7 +40,8 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
 use super::{
-    arithmetic, bytea, canonical_float, extract, floats, interval, modulo, numeric, regexp, subquery, text,
+    arithmetic, bytea, canonical_float, extract, floats, interval, modulo, numeric, refuse, regexp, subquery,
+    text,
 };
 use crate::error::SqlErrorKind;
 
@@ -140,6 +141,12 @@ fn meant(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(value) => Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(value)), metadata)),
             Err(_) => Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), metadata)),
         }),
+        Expr::ScalarFunction(function)
+            if LENGTHS.contains(&function.func.name())
+                && matches!(function.args.as_slice(), [bytes] if bytes.get_type(schema)? == DataType::Binary) =>
+        {
+            Err(refuse(SqlErrorKind::unsupported(format!("{}(bytea)", function.func.name()))))
+        }
         Expr::ScalarFunction(function) => replaced_function(function),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) => {
             if numeric::divides(&left.get_type(schema)?, &right.get_type(schema)?) {
@@ -150,6 +157,9 @@ fn meant(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         expr => Ok(Transformed::no(expr)),
     }
 }
+
+/// DataFusion's take bytes for their text.
+const LENGTHS: [&str; 4] = ["length", "character_length", "octet_length", "bit_length"];
 
 fn replaced_function(function: ScalarFunction) -> Result<Transformed<Expr>> {
     let ScalarFunction { func, mut args } = function;
@@ -202,6 +212,9 @@ fn after_coercion(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::Cast(cast) => {
             let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type().clone());
+            if from.is_string() && matches!(to, DataType::List(_)) {
+                return Err(refuse(SqlErrorKind::unsupported("a cast of text to an array")));
+            }
             if let Some(function) = numeric::rounding_cast(&from, &to) {
                 return Ok(call(function, vec![*cast.expr]));
             }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::{string, unicode};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature};
 
@@ -52,8 +52,27 @@ impl ScalarUDFImpl for Bounded {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         self.check(&args)?;
-        self.inner.invoke_with_args(args)
+        self.inner.invoke_with_args(not_negative(args)?)
     }
+}
+
+/// A negative length is one of 0, which DataFusion's functions reserve memory for.
+fn not_negative(mut args: ScalarFunctionArgs) -> Result<ScalarFunctionArgs> {
+    let Some(length) = args.args.get_mut(1) else { return Ok(args) };
+    let zero = |lengths: &dyn Array| -> Result<ArrayRef> {
+        let lengths = cast(lengths, &DataType::Int64)?;
+        let lengths: Int64Array = lengths.as_primitive::<Int64Type>().unary(|length| length.max(0));
+        Ok(Arc::new(lengths))
+    };
+    let data_type = length.data_type();
+    *length = match &*length {
+        ColumnarValue::Array(lengths) => ColumnarValue::Array(cast(&zero(lengths)?, &data_type)?),
+        ColumnarValue::Scalar(length) => ColumnarValue::Scalar(ScalarValue::try_from_array(
+            &cast(&zero(&length.to_array()?)?, &data_type)?,
+            0,
+        )?),
+    };
+    Ok(args)
 }
 
 impl Bounded {

@@ -9,15 +9,17 @@
 
 use std::ops::ControlFlow;
 
+use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, ObjectName, Query,
-    Select, SetExpr, Spanned, TableAlias, TableFactor, TableFunctionArgs, VisitMut, VisitorMut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
+    ObjectName, Query, Select, SetExpr, Spanned, TableAlias, TableFactor, TableFunctionArgs, UnaryOperator,
+    VisitMut, VisitorMut,
 };
 use sqlparser::tokenizer::Span;
 
 use crate::error::{SqlError, SqlErrorKind};
 use crate::literals::{plain_interval, plain_number};
-use crate::parser::keywords;
+use crate::parser::{keywords, rows};
 
 const NOTICE: &str = "GROUP BY TUMBLE(column, size) was mapped to FROM TUMBLE(relation, column, size) \
                       GROUP BY window_start, window_end";
@@ -86,12 +88,24 @@ impl VisitorMut for Rewriter {
             return ControlFlow::Break(error);
         }
         plain_number(expr);
+        sign_before_power(expr);
+        rows::by_column(expr);
         if let Some(column) = self.window.as_ref().and_then(|window| window.column_for(expr)) {
             self.uses_time |= column == "window_time";
             *expr = window_column(column, expr.span());
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `-a ^ b` is `(-a) ^ b` in PostgreSQL, and `-(a ^ b)` to sqlparser.
+fn sign_before_power(expr: &mut Expr) {
+    let Expr::UnaryOp { op: op @ UnaryOperator::Minus, expr: inner } = expr else { return };
+    let Expr::BinaryOp { left, op: BinaryOperator::PGExp, .. } = inner.as_mut() else { return };
+    let base = std::mem::replace(left.as_mut(), Expr::Wildcard(AttachedToken::empty()));
+    **left = Expr::UnaryOp { op: *op, expr: Box::new(base) };
+    let power = std::mem::replace(inner.as_mut(), Expr::Wildcard(AttachedToken::empty()));
+    *expr = power;
 }
 
 /// `TUMBLE(column, size)` in a GROUP BY.

@@ -12,6 +12,7 @@ pub(crate) mod grammar;
 pub(crate) mod group_window;
 pub(crate) mod keywords;
 mod limits;
+mod rows;
 mod source;
 mod table_command;
 mod window_table;

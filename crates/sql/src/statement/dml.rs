@@ -71,6 +71,8 @@ fn insert_feature(insert: &ast::Insert) -> Option<&'static str> {
 fn update_feature(update: &ast::Update) -> Option<&'static str> {
     if update.or.is_some() {
         Some("UPDATE OR")
+    } else if !update.table.joins.is_empty() {
+        Some("UPDATE with JOIN")
     } else if update.limit.is_some() {
         Some("UPDATE … LIMIT")
     } else if matches!(update.from, Some(ast::UpdateTableFromKind::BeforeSet(_))) {
@@ -83,7 +85,10 @@ fn update_feature(update: &ast::Update) -> Option<&'static str> {
 }
 
 fn delete_feature(delete: &ast::Delete) -> Option<&'static str> {
-    if !delete.tables.is_empty() {
+    let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
+    if from.iter().any(|table| !table.joins.is_empty()) {
+        Some("DELETE with JOIN")
+    } else if !delete.tables.is_empty() {
         Some("DELETE with a list of tables")
     } else if !delete.order_by.is_empty() || delete.limit.is_some() {
         Some("DELETE … LIMIT")

@@ -87,8 +87,10 @@ pub enum Statement {
     Flush {
         durable: bool,
     },
-    /// `BEGIN`, `START TRANSACTION`.
+    /// `BEGIN`.
     Begin(TransactionModes),
+    /// The standard's spelling of BEGIN, which answers with its own tag.
+    StartTransaction(TransactionModes),
     /// `SET TRANSACTION …`; with `session`, `SET SESSION CHARACTERISTICS AS TRANSACTION …`.
     SetTransaction {
         modes: TransactionModes,

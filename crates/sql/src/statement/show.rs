@@ -16,7 +16,8 @@ pub enum Show {
     Schemas,
     Jobs,
     Columns(QualifiedName),
-    Create(QualifiedName),
+    /// What it is said to be (`materialized view`), and its name.
+    Create(&'static str, QualifiedName),
 }
 
 /// Words behind SHOW that name a list; a setting of the same name does not exist.
@@ -42,9 +43,16 @@ pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<Statement> {
         return Ok(Statement::Show(Show::Columns(grammar.name()?)));
     }
     if grammar.take(&["CREATE"]) {
-        for kind in [&["SOURCE"][..], &["TABLE"], &["VIEW"], &["MATERIALIZED", "VIEW"], &["SINK"]] {
-            if grammar.take(kind) {
-                return Ok(Statement::Show(Show::Create(grammar.name()?)));
+        let kinds: [(&[&str], &str); 5] = [
+            (&["SOURCE"], "source"),
+            (&["TABLE"], "table"),
+            (&["VIEW"], "view"),
+            (&["MATERIALIZED", "VIEW"], "materialized view"),
+            (&["SINK"], "sink"),
+        ];
+        for (words, kind) in kinds {
+            if grammar.take(words) {
+                return Ok(Statement::Show(Show::Create(kind, grammar.name()?)));
             }
         }
         return Err(grammar.unexpected());

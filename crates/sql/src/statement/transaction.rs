@@ -37,7 +37,7 @@ pub struct TransactionModes {
 
 pub(crate) fn parse(grammar: &mut Grammar<'_>) -> Result<Statement> {
     if grammar.take(&["START", "TRANSACTION"]) {
-        return Ok(Statement::Begin(optional_modes(grammar)?));
+        return Ok(Statement::StartTransaction(optional_modes(grammar)?));
     }
     if grammar.take(&["BEGIN"]) {
         transaction_word(grammar);

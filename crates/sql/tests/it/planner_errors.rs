@@ -59,7 +59,7 @@ fn errors_of_the_planner() {
         SELECT * FROM s.nope
             42P01 15 relation "s.nope" does not exist
         SELECT nope(1)
-            42883 8 function nope does not exist (Perhaps you meant to call the function now.)
+            42883 8 function nope does not exist
         SELECT abs(url) FROM bid
             42883 - function abs(text) does not exist (No function matches the given name and argument types. You might need to add explicit type casts.)
         SELECT sum(url) FROM bid

@@ -201,7 +201,7 @@ fn small_statements() {
         SHOW COLUMNS FROM t
             Show(Columns(QualifiedName { schema: None, name: "t", position: 19 }))
         SHOW CREATE MATERIALIZED VIEW v
-            Show(Create(QualifiedName { schema: None, name: "v", position: 31 }))
+            Show(Create("materialized view", QualifiedName { schema: None, name: "v", position: 31 }))
         DESCRIBE v
             Describe(QualifiedName { schema: None, name: "v", position: 10 })
         DESC v
@@ -247,7 +247,7 @@ fn small_statements() {
         BEGIN WORK
             Begin(TransactionModes { isolation: None, read_only: None, deferrable: None })
         START TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE
-            Begin(TransactionModes { isolation: Some(Serializable), read_only: Some(true), deferrable: Some(true) })
+            StartTransaction(TransactionModes { isolation: Some(Serializable), read_only: Some(true), deferrable: Some(true) })
         COMMIT AND NO CHAIN
             Commit
         END TRANSACTION

@@ -93,7 +93,7 @@ macro_rules! with_bytes {
             let $value = |row: usize| bytes.value(row);
             $body
         } else {
-            debug_assert_eq!(array.data_type(), &DataType::LargeBinary);
+            assert_eq!(array.data_type(), &DataType::LargeBinary);
             let bytes = array.as_binary::<i64>();
             let $value = |row: usize| bytes.value(row);
             $body

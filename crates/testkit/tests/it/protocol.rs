@@ -130,7 +130,7 @@ fn command_tags_are_those_of_postgresql() {
         ("FLUSH", "FLUSH"),
         ("BEGIN", "BEGIN"),
         ("ROLLBACK", "ROLLBACK"),
-        ("START TRANSACTION", "BEGIN"),
+        ("START TRANSACTION", "START TRANSACTION"),
         ("COMMIT", "COMMIT"),
         ("DISCARD ALL", "DISCARD ALL"),
         ("DROP SINK k", "DROP SINK"),
@@ -253,7 +253,7 @@ fn values() -> Vec<(&'static str, u32, &'static str, Vec<u8>)> {
     interval.extend(1i32.to_be_bytes());
     let numeric = [2u16, 0, 0, 2, 123, 4500].iter().flat_map(|number| number.to_be_bytes()).collect();
     let mut jsonb = vec![1];
-    jsonb.extend(br#"{"a": 1}"#);
+    jsonb.extend(br#"{"a":1}"#);
     vec![
         ("boolean", 16, "t", vec![1]),
         ("smallint", 21, "-7", (-7i16).to_be_bytes().to_vec()),
@@ -273,7 +273,7 @@ fn values() -> Vec<(&'static str, u32, &'static str, Vec<u8>)> {
         ("timestamptz", 1184, "2024-02-29 01:02:03.5+00", stamp),
         ("interval", 1186, "1 mon 2 days 03:00:00", interval),
         ("uuid", 2950, "00112233-4455-6677-8899-aabbccddeeff", (0..16).map(|n| n * 0x11).collect()),
-        ("jsonb", 3802, "{\"a\": 1}", jsonb),
+        ("jsonb", 3802, "{\"a\":1}", jsonb),
     ]
 }
 
