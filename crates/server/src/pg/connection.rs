@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use datafusion::error::DataFusionError;
 use engine::{Engine, Output, Rows, Session};
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex as SyncMutex;
@@ -224,9 +225,9 @@ impl DataRows {
         });
         let rows = batches.flat_map(move |batch| {
             let encoded = batch.and_then(|batch| {
-                encoder.encode(&batch).map_err(|error| {
-                    super::error::protocol_error("XX000", format!("cannot encode a row: {error}"))
-                })
+                // A value that clients have no form for is an error of the statement, as one of its plan is.
+                let refused = |error| wire_error(&sql::from_datafusion(DataFusionError::from(error)));
+                encoder.encode(&batch).map_err(refused)
             });
             let messages: Vec<PgWireResult<DataRow>> = match encoded {
                 Ok(rows) => rows.into_iter().map(Ok).collect(),
